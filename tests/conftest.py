@@ -12,6 +12,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -182,6 +183,34 @@ def flow_factory(config_file: ConfigFile) -> FlowFactory:
         return load_config(config_file(*lines, **clusters)).flows[0]
 
     return load
+
+
+@dataclass(frozen=True)
+class Lab:
+    """The session's two clusters, and what a test does with them; each field as of the fixture that gives it."""
+
+    source: SandboxCluster
+    target: SandboxCluster
+    topic: TopicFactory
+    config: ConfigFile
+    flow: FlowFactory
+    run: RunFlow
+    produce: Callable[..., None]
+    copy_only: tuple[str, ...]
+
+
+@pytest.fixture
+def lab(
+    source_cluster: SandboxCluster,
+    target_cluster: SandboxCluster,
+    topic_factory: TopicFactory,
+    config_file: ConfigFile,
+    flow_factory: FlowFactory,
+    run_flow: RunFlow,
+    produce: Callable[..., None],
+    copy_only: tuple[str, ...],
+) -> Lab:
+    return Lab(source_cluster, target_cluster, topic_factory, config_file, flow_factory, run_flow, produce, copy_only)
 
 
 @pytest.fixture

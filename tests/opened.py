@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
+from ferry.clusters.admin import acls as acls_of_cluster
+from ferry.clusters.admin import api_versions
+from ferry.clusters.groups.consumer_groups import ConsumerGroups
+from ferry.clusters.logs import internal_producer
 from ferry.clusters.logs.internal_reader import InternalTopicReader
-from ferry.clusters.open_cluster import Administration, OpenCluster
+from ferry.clusters.net.shared_connection import ConnectedCluster
+from ferry.clusters.open_cluster import Administration, OpenClusters, open_cluster
 from ferry.config import Cluster, Flow
-from ferry.copying import fencing, ledger_compaction
+from ferry.copying import fencing, lane_runner, ledger_compaction, snapshot
 from ferry.copying.fencing import FencedWriter, RunLease
+from ferry.copying.lane_messages import CopyJob, LaneResult, LaneTask
 from ferry.copying.request import RunRequest
-from ferry.doctor import flow_facts
+from ferry.doctor import cluster_facts, flow_facts
 from ferry.ledger import losses, reading, recovery_record, runs_topic
 from ferry.ledger.open_flow import OpenFlow, open_flow
 from ferry.ledger.state import FlowState, SyncDone
@@ -47,6 +53,21 @@ def _opening(function: Callable[..., Any]) -> Callable[..., Any]:
     return opens
 
 
+def _on_cluster(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def opens(cluster: Cluster, *arguments: Any, **options: Any) -> Any:
+        with open_cluster(cluster) as opened:
+            return function(opened, *arguments, **options)
+
+    return opens
+
+
+append_records = _on_cluster(internal_producer.append_records)
+ask_capabilities = _on_cluster(api_versions.ask_capabilities)
+ask_cluster = _on_cluster(ConnectedCluster.ask)
+lacking = _on_cluster(api_versions.lacking)
+read_acls = _on_cluster(acls_of_cluster.read_acls)
+read_cluster_facts = _on_cluster(cluster_facts.read_cluster_facts)
 acknowledge_losses = _opening(losses.acknowledge_losses)
 assemble_report = _opening(report_reading.assemble_report)
 compact_ledger = _opening(ledger_compaction.compact_ledger)
@@ -54,9 +75,11 @@ copied = _opening(run.copied)
 declare_foreign = _opening(seeding.declare_foreign)
 explain_group = _opening(group_explanation.explain_group)
 export_offsets = _opening(exporting.export_offsets)
+flow_status = _opening(status.flow_status)
 index_losses = _opening(losses.index_losses)
 keep_lag = _opening(report_reading.keep_lag)
 keep_run = _opening(report_reading.keep_run)
+lacking_features = _opening(snapshot.lacking_features)
 open_losses = _opening(losses.open_losses)
 plan_run = _opening(run_plan.plan_run)
 read_connect_offsets = _opening(mm2_positions.read_connect_offsets)
@@ -87,19 +110,25 @@ write_tombstones = _opening(undeleted.write_tombstones)
 
 def not_opened(flow: Flow) -> OpenFlow:
     """For tests that ask no cluster."""
-    return OpenFlow(flow, OpenCluster(flow.source), OpenCluster(flow.target), ExitStack())
+    return OpenFlow(flow, OpenClusters())
 
 
 @contextmanager
 def administration(cluster: Cluster) -> Iterator[Administration]:
-    with OpenCluster(cluster) as opened:
+    with open_cluster(cluster) as opened:
         yield opened.admin
 
 
 @contextmanager
 def topic_reader(cluster: Cluster) -> Iterator[InternalTopicReader]:
-    with OpenCluster(cluster) as opened:
+    with open_cluster(cluster) as opened:
         yield opened.reader()
+
+
+@contextmanager
+def open_groups(cluster: Cluster, **options: Any) -> Iterator[ConsumerGroups]:
+    with open_cluster(cluster) as opened, opened.groups(**options) as groups:
+        yield groups
 
 
 @contextmanager
@@ -139,3 +168,9 @@ def prepare_run(flow: Flow, request: RunRequest, **options: Any) -> Any:
 def copy_run(flow: Flow, request: RunRequest, *how: Any) -> None:
     with run.open_run(flow, request) as made:
         made.copy(*how)
+
+
+def run_lanes(job: CopyJob, tasks: Sequence[LaneTask], *more: lane_runner.More) -> Generator[LaneResult]:
+    """Lanes with connections of their own, as in another process."""
+    with open_flow(job.flow) as opened:
+        yield from lane_runner.run_lanes(opened, job, tasks, *more)

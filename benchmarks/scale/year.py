@@ -19,8 +19,8 @@ from confluent_kafka import Producer
 from tools.kafka import SandboxCluster
 
 from benchmarks.scale.steps import disk_bytes
-from ferry.clusters.admin.config_changes import ConfigAdmin
 from ferry.clusters.net.partitions import TopicPartition
+from ferry.clusters.open_cluster import open_cluster
 from ferry.config import Flow, load_config
 from ferry.copying import ledger_compaction
 from ferry.ledger.counters import Counters
@@ -115,9 +115,9 @@ def flow_with_topics(cluster: SandboxCluster, directory: Path, **configs: str) -
     config.write_text("\n".join([*lines, "ferry.internal.topics.replication.factor = 1"]) + "\n", encoding="latin-1")
     flow = load_config(config).flows[0]
     changes = {key.replace("_", "."): value for key, value in configs.items()}
-    with ConfigAdmin(flow.target) as admin:
-        ensure_internal_topics(flow, admin)
-        admin.alter_topic_configs(dict.fromkeys((flow.ledger_topic, flow.state_topic), changes))
+    with open_cluster(flow.target) as target:
+        ensure_internal_topics(flow, target.admin)
+        target.admin.alter_topic_configs(dict.fromkeys((flow.ledger_topic, flow.state_topic), changes))
     return flow
 
 

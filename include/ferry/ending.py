@@ -7,8 +7,6 @@ its exit code. So every process of Ferry that may have a Kafka client ends here:
 logging), flushes the output, and then ends at once by `os._exit`.
 """
 
-from __future__ import annotations
-
 import atexit
 import io
 import logging
@@ -32,8 +30,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# The exit code that a shell reports for a command that Ctrl-C ended.
-INTERRUPTED = 130
+INTERRUPTED = 130  # the exit code that a shell reports for a command that Ctrl-C ended
 
 
 def run_and_end(main: Callable[[], int | None], name: str = "") -> NoReturn:
@@ -66,8 +63,7 @@ def show_warnings(name: str = "") -> None:
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
-# Signals that will raise KeyboardInterrupt when nobody holds them any more.
-_pending: list[int] = []
+_pending: list[int] = []  # signals that will raise KeyboardInterrupt when nobody holds them any more
 # Signals wait while something is in the first list; not while something is in the second one.
 _held: list[None] = []
 _waiting: list[None] = []
@@ -169,7 +165,7 @@ def _replace_closed_streams() -> None:
 class _Messages(io.FileIO):
     """Drops text that cannot be written because the disk is full or the reader has left."""
 
-    def write(self, data: ReadableBuffer) -> int:
+    def write(self, data: "ReadableBuffer") -> int:
         """How many bytes were written or dropped."""
         written: int | None = None  # as of FileIO where a pipe that does not block is full
         with suppress(OSError):

@@ -5,8 +5,6 @@ partition does not end a run: the run collects and reports it, copies the other 
 what is wrong, where, and what to change. It never holds a secret.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from enum import Enum, IntEnum
@@ -25,7 +23,7 @@ class ExitCode(IntEnum):
     SUPERSEDED = 6
 
     @classmethod
-    def _missing_(cls, _: object) -> ExitCode:
+    def _missing_(cls, _: object) -> "ExitCode":
         """Of a process that ended in another way."""
         return cls.OTHER
 
@@ -95,7 +93,7 @@ class RetryRule(Enum):
 class FerryError(Exception):
     """Base of all errors that Ferry raises on purpose. `others`: less serious errors of the same run; its notes show them too."""
 
-    others: tuple[FerryError, ...] = ()
+    others: "tuple[FerryError, ...]" = ()
     next_step = "read the message; run again with FERRY_TRACEBACK=1 if it says too little"
     exit_code = ExitCode.OTHER
     retry = RetryRule.RETRY
@@ -138,7 +136,7 @@ class ArgumentError(FerryError):
 class ClusterUnreachable(FerryError):
     """A cluster does not answer, or does not answer in time."""
 
-    next_step = "check that the cluster is up; then bootstrap.servers, the advertised listeners and the network; then run again"
+    next_step = "check that the cluster is up; then bootstrap.servers, the advertised listeners and the network; when it answers, run again"
     exit_code = ExitCode.UNREACHABLE
 
 
@@ -223,7 +221,7 @@ class SourceDataLost(FerryError):
         return ", and ".join(told)
 
     @classmethod
-    def of(cls, problem: str, topics: Iterable[str]) -> SourceDataLost:
+    def of(cls, problem: str, topics: Iterable[str]) -> "SourceDataLost":
         """The error, with the next step for the loss of records of these topics."""
         found = cls(problem)
         found.next_step = cls.next_step.replace(cls.remedy(()), cls.remedy(topics))
@@ -231,9 +229,7 @@ class SourceDataLost(FerryError):
 
 
 class RecordsSkipped(FerryError):
-    """The target refused records permanently, and Ferry left them out because `ferry.abort.on.send.failure=false`. `skipped` receipts
-    name them.
-    """
+    """The target refused records permanently, and Ferry left them out by `ferry.abort.on.send.failure=false`: see `skipped` receipts."""
 
     next_step = "see offsets and reasons with ferry ledger, remove the cause, then run ferry ack-loss"
     exit_code = ExitCode.DATA_LOST
@@ -289,12 +285,9 @@ class ChangeRefused(FerryError):
 
 
 class LimitsBroken(FerryError):
-    """After a run, the lag or headroom of a topic is beyond a limit of `ferry.alert.*`. The run itself succeeded.
+    """After a run, the lag or headroom of a topic is beyond a limit of `ferry.alert.*`. The run itself succeeded."""
 
-    `broken`: the limits, as ferry.monitoring.limits gives them.
-    """
-
-    broken: tuple[Any, ...] = ()
+    broken: tuple[Any, ...] = ()  # the limits, as ferry.monitoring.limits gives them
     next_step = (
         "start a run now; if the flow stays behind, run more often, or raise ferry.max.rate.mb if it is set; "
         "if this lag is acceptable, raise the limit"
@@ -412,9 +405,7 @@ class UnreadableBatch(PartitionError):
 
 
 class TransactionHangs(PartitionError):
-    """A transaction has been open in the source or remote partition for longer than `ferry.open.transaction.warn.ms`, or the flow itself
-    began it and its coordinator no longer knows it.
-    """
+    """A transaction is open for longer than `ferry.open.transaction.warn.ms`, or the flow began it and its coordinator does not know it."""
 
     next_step = "wait until the application ends the transaction, or end it as the message says; then run again"
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from demo.airflow_api import AirflowApi
 from demo.airflow_services import SERVICES, DemoAirflow
+from tests.conftest import Lab
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 
@@ -54,19 +55,12 @@ class Stage:
 
 
 @pytest.fixture
-def stage(
-    config_file: Callable[..., Path],
-    copy_only: tuple[str, ...],
-    topic_factory: Callable[..., str],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    tmp_path: Path,
-) -> Iterator[Stage]:
-    topic = topic_factory(source_cluster)
+def stage(lab: Lab, tmp_path: Path) -> Iterator[Stage]:
+    topic = lab.topic(lab.source)
     # Heartbeats are on, both ways: they must start no run.
     beats = ("emit.heartbeats.enabled = true", "B->A.emit.heartbeats.enabled = true", "heartbeats.replication.enabled = true")
-    config = config_file(
-        f"A->B.topics = {topic}", "A->B.ferry.watch.seconds = 2", *(line for line in copy_only if "heartbeats" not in line), *beats
+    config = lab.config(
+        f"A->B.topics = {topic}", "A->B.ferry.watch.seconds = 2", *(line for line in lab.copy_only if "heartbeats" not in line), *beats
     )
     flow = load_config(config).flows[0]
     airflow = WithTriggerer(tmp_path / "airflow", config)
@@ -75,16 +69,16 @@ def stage(
         with AirflowApi(airflow.url, airflow.user, airflow.password) as api:
             api.wait_for_dag(dag_id(flow))
             api._call("PATCH", f"/dags/{dag_id(flow)}", {"is_paused": False})
-            yield Stage(api, dag_id(flow), topic, f"{flow.source.alias}.{topic}", target_cluster)
+            yield Stage(api, dag_id(flow), topic, f"{flow.source.alias}.{topic}", lab.target)
     finally:
         airflow.stop()
 
 
-def test_records_start_a_run_and_quiet_starts_none(stage: Stage, produce: Callable[..., None], source_cluster: SandboxCluster) -> None:
+def test_records_start_a_run_and_quiet_starts_none(stage: Stage, lab: Lab) -> None:
     # The first run makes the remote topic of the empty topic.
     until(lambda: stage.settled(1), stage.runs)
     for count in (1, 2):
-        produce(source_cluster, stage.topic, [(0, None, b"x")])
+        lab.produce(lab.source, stage.topic, [(0, None, b"x")])
         begun = time.monotonic()
         stage.arrived(count)
         sys.stderr.write(f"record {count} was on the target {time.monotonic() - begun:.1f} s after it was produced\n")
@@ -96,7 +90,7 @@ def test_records_start_a_run_and_quiet_starts_none(stage: Stage, produce: Callab
     # A quiet flow: a run by hand writes a heartbeat, and looks go on meanwhile.
     stage.api.trigger(stage.dag)
     until(lambda: stage.settled(4), stage.runs)
-    produce(source_cluster, stage.topic, [(0, None, b"x")])
+    lab.produce(lab.source, stage.topic, [(0, None, b"x")])
     stage.arrived(3)
     until(lambda: stage.settled(5), stage.runs)
     kinds = [run.partition("__")[0] for run in stage.runs()]

@@ -18,6 +18,7 @@ import pytest
 from confluent_kafka import Producer
 from demo.airflow_api import AirflowApi
 from demo.airflow_services import DemoAirflow
+from tests.conftest import Lab
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.airflow.flows import dag_id
@@ -137,16 +138,9 @@ class Scheduled:
 
 
 @pytest.fixture
-def scheduled(
-    config_file: Callable[..., Path],
-    copy_only: tuple[str, ...],
-    topic_factory: Callable[..., str],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    tmp_path: Path,
-) -> Iterator[Scheduled]:
-    topic = topic_factory(source_cluster, partitions=2)
-    config = config_file(f"A->B.topics = {topic}", "A->B.ferry.start = latest", "A->B.ferry.schedule = 0 0 * * *", *copy_only)
+def scheduled(lab: Lab, tmp_path: Path) -> Iterator[Scheduled]:
+    topic = lab.topic(lab.source, partitions=2)
+    config = lab.config(f"A->B.topics = {topic}", "A->B.ferry.start = latest", "A->B.ferry.schedule = 0 0 * * *", *lab.copy_only)
     flow = load_config(config).flows[0]
     airflow = DemoAirflow(tmp_path / "airflow", config)
     try:
@@ -154,7 +148,7 @@ def scheduled(
         with AirflowApi(airflow.url, airflow.user, airflow.password) as api:
             api.wait_for_dag(dag_id(flow))
             database = tmp_path / "airflow" / "airflow.db"
-            yield Scheduled(api, database, dag_id(flow), topic, source_cluster, target_cluster).of_alias(flow.source.alias)
+            yield Scheduled(api, database, dag_id(flow), topic, lab.source, lab.target).of_alias(flow.source.alias)
     finally:
         airflow.stop()
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
+from tests.conftest import Lab
 from tests.opened import carry_out
-from tools.kafka import SandboxCluster, compare_topics
+from tools.kafka import compare_topics
 
 from ferry.airflow.flows import dag_id
 from ferry.config import load_config
-from ferry.ledger.run_report import RunReport
 from ferry.syncs.names import SyncName
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark]
@@ -33,10 +33,10 @@ def run_dag(config: Path, suffix: str = "", **params: object) -> str:
 
 
 @pytest.fixture
-def topic(source_cluster: SandboxCluster, topic_factory: Callable[..., str]) -> str:
+def topic(lab: Lab) -> str:
     """600 records in three partitions."""
-    name = topic_factory(source_cluster, partitions=3)
-    producer = Producer({"bootstrap.servers": source_cluster.bootstrap})
+    name = lab.topic(lab.source, partitions=3)
+    producer = Producer({"bootstrap.servers": lab.source.bootstrap})
     for number in range(600):
         producer.produce(name, value=str(number).encode(), partition=number % 3)
     assert producer.flush(30) == 0
@@ -50,29 +50,27 @@ def config(config_file: Callable[..., Path], topic: str) -> Path:
     return config_file(f"A->B.topics = {topic}", *few)
 
 
-def test_a_run_copies(
-    airflow_database: None, config: Path, topic: str, source_cluster: SandboxCluster, target_cluster: SandboxCluster
-) -> None:
+def test_a_run_copies(airflow_database: None, config: Path, topic: str, lab: Lab) -> None:
     said = run_dag(config)
     assert re.search(r"600 records, [\d,]+ bytes in \d+\.\d s \(\d+\.\d MB/s, CPU \d+\.\d s\), 3 partitions", said), said[-4000:]
     assert "successful" in said
     assert re.search(r"configs: \d+ changed", said), said[-4000:]
     remote = f"{load_config(config).flows[0].source.alias}.{topic}"
-    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote})
+    found = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: remote})
     assert (found.equal, found.records) == (True, 600)
 
 
 @pytest.mark.long
 def test_a_dry_run_writes_nothing_and_a_run_without_new_records_starts_no_spark(
-    airflow_database: None, config: Path, topic: str, target_cluster: SandboxCluster, run_flow: Callable[..., RunReport]
+    airflow_database: None, config: Path, topic: str, lab: Lab
 ) -> None:
     flow = load_config(config).flows[0]
     dry = run_dag(config, dry_run=True)
     assert "dry run" in dry
-    topics = AdminClient({"bootstrap.servers": target_cluster.bootstrap}).list_topics(timeout=15).topics
+    topics = AdminClient({"bootstrap.servers": lab.target.bootstrap}).list_topics(timeout=15).topics
     assert f"{flow.source.alias}.{topic}" not in topics
 
-    run_flow(flow)
+    lab.run(flow)
     assert not carry_out(flow, SyncName.CONFIGS).failed
     second = run_dag(config)
     assert "nothing to copy: Spark is not started" in second
@@ -81,25 +79,17 @@ def test_a_dry_run_writes_nothing_and_a_run_without_new_records_starts_no_spark(
 
 
 @pytest.mark.long
-def test_a_verify_names_what_differs(
-    airflow_database: None,
-    config_file: Callable[..., Path],
-    topic_factory: Callable[..., str],
-    run_flow: Callable[..., RunReport],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    copy_only: tuple[str, ...],
-) -> None:
-    topic = topic_factory(source_cluster, partitions=2)
-    config = config_file(f"A->B.topics = {topic}", *copy_only)
+def test_a_verify_names_what_differs(airflow_database: None, lab: Lab) -> None:
+    topic = lab.topic(lab.source, partitions=2)
+    config = lab.config(f"A->B.topics = {topic}", *lab.copy_only)
     flow = load_config(config).flows[0]
-    for cluster, name, count in ((source_cluster, topic, 200), (target_cluster, f"{flow.source.alias}.{topic}", 1)):
+    for cluster, name, count in ((lab.source, topic, 200), (lab.target, f"{flow.source.alias}.{topic}", 1)):
         producer = Producer({"bootstrap.servers": cluster.bootstrap})
         for number in range(count):
             producer.produce(name, value=str(number).encode(), partition=number % 2)
         assert producer.flush(30) == 0
-        if cluster is source_cluster:
-            run_flow(flow)
+        if cluster is lab.source:
+            lab.run(flow)
     said = run_dag(config, ".verify", topics=[topic])
     assert f"{topic}-0 downstream 101: extra" in said, said[-4000:]
     assert "1 difference, 0 parts not compared" in said

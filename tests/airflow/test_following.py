@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -16,12 +16,13 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from demo.airflow_api import AirflowApi
 from demo.airflow_services import DemoAirflow
+from tests.conftest import Lab
+from tests.opened import flow_status
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 
 from ferry.airflow.flows import dag_id
 from ferry.config import load_config
-from ferry.monitoring.status import flow_status
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark, pytest.mark.long]
 
@@ -78,11 +79,9 @@ class Load:
 
 
 @pytest.fixture
-def flow_file(
-    config_file: Callable[..., Path], copy_only: tuple[str, ...], topic_factory: Callable[..., str], source_cluster: SandboxCluster
-) -> Path:
-    topic = topic_factory(source_cluster, partitions=PARTITIONS)
-    return config_file(f"A->B.topics = {topic}", "A->B.ferry.follow.seconds = 3600", *copy_only)
+def flow_file(lab: Lab) -> Path:
+    topic = lab.topic(lab.source, partitions=PARTITIONS)
+    return lab.config(f"A->B.topics = {topic}", "A->B.ferry.follow.seconds = 3600", *lab.copy_only)
 
 
 @pytest.fixture
@@ -97,9 +96,9 @@ def api(flow_file: Path, tmp_path: Path) -> Iterator[AirflowApi]:
 
 
 @pytest.fixture
-def load(flow_file: Path, source_cluster: SandboxCluster, target_cluster: SandboxCluster) -> Load:
+def load(flow_file: Path, lab: Lab) -> Load:
     flow = load_config(flow_file).flows[0]
-    return Load(source_cluster, target_cluster, flow.topics[0], f"{flow.source.alias}.{flow.topics[0]}")
+    return Load(lab.source, lab.target, flow.topics[0], f"{flow.source.alias}.{flow.topics[0]}")
 
 
 @pytest.fixture

@@ -7,20 +7,21 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.airflow.collector import Collector, collecting
 from tests.airflow.openlineage import validate
+from tests.conftest import Lab
 from tests.drills.faults.processes import jvms_of, send, tree_of
+from tests.opened import flow_status
 from tests.waiting import NEVER_SECONDS, until
 from tools.kafka import SandboxCluster
 
 from ferry.airflow.flows import dag_id
 from ferry.config import load_config
-from ferry.monitoring.status import flow_status
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark, pytest.mark.long]
 
@@ -78,21 +79,12 @@ class Stage:
 
 
 @pytest.fixture
-def stage(
-    airflow_database: None,
-    config_file: Callable[..., Path],
-    copy_only: tuple[str, ...],
-    topic_factory: Callable[..., str],
-    produce: Callable[..., None],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    tmp_path: Path,
-) -> Iterator[Stage]:
-    topic = topic_factory(source_cluster, partitions=2)
-    produce(source_cluster, topic, [(number % 2, None, b"x") for number in range(RECORDS)])
-    config = config_file(f"A->B.topics = {topic}", f"B.ssl.key.password = {SECRET}", *copy_only)
+def stage(airflow_database: None, lab: Lab, tmp_path: Path) -> Iterator[Stage]:
+    topic = lab.topic(lab.source, partitions=2)
+    lab.produce(lab.source, topic, [(number % 2, None, b"x") for number in range(RECORDS)])
+    config = lab.config(f"A->B.topics = {topic}", f"B.ssl.key.password = {SECRET}", *lab.copy_only)
     with collecting() as collector:
-        yield Stage(config, topic, source_cluster, target_cluster, collector, tmp_path / "log")
+        yield Stage(config, topic, lab.source, lab.target, collector, tmp_path / "log")
         assert SECRET not in json.dumps(collector.lineage)
 
 

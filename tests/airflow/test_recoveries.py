@@ -11,18 +11,18 @@ import pytest
 from demo.airflow_api import AirflowApi
 from demo.airflow_services import DemoAirflow
 from tests.airflow.operating import Operator, at, produce
-from tools.kafka import SandboxCluster, read_all
+from tests.conftest import Lab
+from tools.kafka import read_all
 from tools.kafka.groups import commit_offsets
 
 from ferry.config import load_config
-from ferry.ledger.run_report import RunReport
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark, pytest.mark.drill]
 
 
 @pytest.fixture
-def topic(source_cluster: SandboxCluster, topic_factory: Callable[..., str]) -> str:
-    return topic_factory(source_cluster, partitions=2)
+def topic(lab: Lab) -> str:
+    return lab.topic(lab.source, partitions=2)
 
 
 @pytest.fixture
@@ -42,14 +42,12 @@ def operator(flow_file: Path, tmp_path: Path) -> Iterator[Operator]:
         airflow.stop()
 
 
-def test_a_person_confirms(
-    operator: Operator, topic: str, run_flow: Callable[..., RunReport], source_cluster: SandboxCluster, target_cluster: SandboxCluster
-) -> None:
+def test_a_person_confirms(operator: Operator, topic: str, lab: Lab) -> None:
     group = f"{topic}-{secrets.token_hex(4)}"
-    produce(source_cluster, topic, 0, 40)
-    run_flow(operator.flow)
-    produce(source_cluster, topic, 40, 10)
-    commit_offsets(source_cluster.client_settings(), group, {(topic, 0): 3, (topic, 1): 23})
+    produce(lab.source, topic, 0, 40)
+    lab.run(operator.flow)
+    produce(lab.source, topic, 40, 10)
+    commit_offsets(lab.source.client_settings(), group, {(topic, 0): 3, (topic, 1): 23})
 
     run = operator.trigger("failover", dry_run=True)
     state, tasks = operator.ended(run)
@@ -76,9 +74,9 @@ def test_a_person_confirms(
     report = operator.api.report(*run)
     assert report is not None
     assert (report["stage"], report["undone"], report["confirmed_by"]) == ("failed-over", [], "admin, in Airflow")
-    assert at(target_cluster, group, topic) == {0: 6, 1: 47}
+    assert at(lab.target, group, topic) == {0: 6, 1: 47}
 
-    produce(target_cluster, topic, 50, 20)
+    produce(lab.target, topic, 50, 20)
     run = operator.trigger("failback", quiet_seconds=1)
     operator.question(run, "confirm_stopped")
     operator.answer(run, "confirm_stopped", "Reject")
@@ -96,8 +94,8 @@ def test_a_person_confirms(
     assert report is not None
     assert (report["stage"], report["undone"]) == ("replicating", [])
     assert "equal on both sides" in report["verified"]
-    assert at(source_cluster, group, topic) == {0: 6, 1: 47}
-    assert [[int(record.value or b"") for record in found] for found in read_all(source_cluster.bootstrap, topic)] == [
+    assert at(lab.source, group, topic) == {0: 6, 1: 47}
+    assert [[int(record.value or b"") for record in found] for found in read_all(lab.source.bootstrap, topic)] == [
         list(range(number, 70, 2)) for number in range(2)
     ]
 

@@ -15,12 +15,12 @@ from confluent_kafka import Producer
 from demo.airflow_api import AirflowApi
 from demo.airflow_services import ROOT, DemoAirflow
 from tests.airflow.collector import Collector, collecting
+from tests.conftest import Lab
 from tools.docs.metrics_page import METRICS
 from tools.kafka import SandboxCluster
 
 from ferry.airflow.flows import dag_id
 from ferry.config import load_config
-from ferry.ledger.run_report import RunReport
 
 pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark]
 
@@ -79,36 +79,27 @@ class Stage:
 
 
 @pytest.fixture
-def stage(
-    config_file: Callable[..., Path],
-    copy_only: tuple[str, ...],
-    topic_factory: Callable[..., str],
-    run_flow: Callable[..., RunReport],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Stage]:
-    orders, other = topic_factory(source_cluster, partitions=2), topic_factory(source_cluster)
+def stage(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    orders, other = lab.topic(lab.source, partitions=2), lab.topic(lab.source)
     alerts, reports = tmp_path / "alerts", tmp_path / "reports"
     (tmp_path / "paging.py").write_text(PAGING)
     arguments = json.dumps({"paging:page": {"path": str(alerts)}})
     limits = ("A->B.ferry.alert.lag.records = 5", "A->B.ferry.alert.deadline.seconds = 1")
     told = ("A->B.ferry.alert.callback = paging:hang, paging:page", f"A->B.ferry.alert.callback.args = {arguments}")
-    config = config_file(f"A->B.topics = {orders}, {other}", *limits, *told, *copy_only)
+    config = lab.config(f"A->B.topics = {orders}, {other}", *limits, *told, *lab.copy_only)
     flow = load_config(config).flows[0]
     remote = f"{flow.source.alias}.{orders}"
-    fill(source_cluster, orders, "before", 40)
-    run_flow(flow)
-    fill(source_cluster, orders, "after", 30)
-    fill(source_cluster, other, "x", 7)
+    fill(lab.source, orders, "before", 40)
+    lab.run(flow)
+    fill(lab.source, orders, "after", 30)
+    fill(lab.source, other, "x", 7)
     with collecting() as collector:
         for name, value in collector.settings.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{ROOT / 'include'}")
         monkeypatch.setenv("REFRESHED_ASSET", f"ferry://{flow.target.alias}/topics/{remote}")
         monkeypatch.setenv("REFRESHED_ALIAS", f"{dag_id(flow)}.topics")
-        monkeypatch.setenv("REFRESHED_SERVERS", target_cluster.bootstrap)
+        monkeypatch.setenv("REFRESHED_SERVERS", lab.target.bootstrap)
         monkeypatch.setenv("REFRESHED_OUTPUT", str(reports))
         airflow = WithExamples(tmp_path / "airflow", config)
         try:

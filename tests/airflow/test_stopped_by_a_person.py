@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -15,8 +15,8 @@ import pytest
 from demo.airflow_api import AirflowApi
 from demo.airflow_services import DemoAirflow
 from tests.airflow.test_following import PARTITIONS, RECORDS_A_SECOND, Load
+from tests.conftest import Lab
 from tests.waiting import until
-from tools.kafka import SandboxCluster
 
 from ferry.airflow.flows import dag_id
 from ferry.config import load_config
@@ -26,11 +26,9 @@ pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark, pytes
 
 
 @pytest.fixture
-def flow_file(
-    config_file: Callable[..., Path], copy_only: tuple[str, ...], topic_factory: Callable[..., str], source_cluster: SandboxCluster
-) -> Path:
-    topic = topic_factory(source_cluster, partitions=PARTITIONS)
-    return config_file(f"A->B.topics = {topic}", "A->B.ferry.follow.seconds = 3600", *copy_only)
+def flow_file(lab: Lab) -> Path:
+    topic = lab.topic(lab.source, partitions=PARTITIONS)
+    return lab.config(f"A->B.topics = {topic}", "A->B.ferry.follow.seconds = 3600", *lab.copy_only)
 
 
 @pytest.fixture
@@ -56,12 +54,10 @@ def jobs() -> list[psutil.Process]:
     return found
 
 
-def test_a_run_is_stopped_and_started_again(
-    api: AirflowApi, flow_file: Path, source_cluster: SandboxCluster, target_cluster: SandboxCluster
-) -> None:
+def test_a_run_is_stopped_and_started_again(api: AirflowApi, flow_file: Path, lab: Lab) -> None:
     flow = load_config(flow_file).flows[0]
     dag, topic = dag_id(flow), flow.topics[0]
-    load = Load(source_cluster, target_cluster, topic, f"{flow.source.alias}.{topic}")
+    load = Load(lab.source, lab.target, topic, f"{flow.source.alias}.{topic}")
     api.wait_for_dag(dag)
     run = api.trigger(dag)
     load.begin()

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
@@ -20,7 +19,6 @@ from ferry.airflow.run_note import FAILURE
 from ferry.airflow.spark_operators import CopyRecordsOperator
 from ferry.airflow.tasks import failure_of_job, typed_retries
 from ferry.airflow.verify_dag import VerifyCopiesOperator
-from ferry.clusters.net.client_cache import shared
 from ferry.errors import ClusterUnreachable, ConfigError, ExitCode, FerryError, SourceDataLost, Superseded
 
 pytestmark = pytest.mark.airflow
@@ -58,16 +56,6 @@ def test_the_next_step_has_commands_to_paste() -> None:
     told = "then end this warning: ferry ack-loss /etc/ferry/mm2.properties --flow 'A->B'"
     with pytest.raises(AirflowFailException, match=re.escape(told)), typed_retries(REFERENCE):
         raise SourceDataLost("t-0 offset 4")
-
-
-def test_a_task_keeps_its_clients_to_the_end() -> None:
-    cluster, client = Mock(), Mock()
-    with typed_retries(REFERENCE):
-        for _ in range(2):
-            with shared("reader", lambda: client, cluster):
-                client.close.assert_not_called()
-        client.close.assert_not_called()
-    client.close.assert_called_once()
 
 
 PLANNED = {"needs_copy": True, "needs_preparation": True, "dry_run": False, "failed": []}

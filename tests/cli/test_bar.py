@@ -6,12 +6,11 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.cli.terminal import Terminal
-from tools.kafka import SandboxCluster
+from tests.conftest import Lab
 
 from ferry.copying.committed import Progress
 from ferry.ending import INTERRUPTED
@@ -76,18 +75,12 @@ def test_a_log_has_lines() -> None:
 
 
 @pytest.mark.long
-def test_a_run_and_a_verify_at_a_terminal(
-    config_file: Callable[..., Path],
-    copy_only: tuple[str, ...],
-    topic_factory: Callable[..., str],
-    produce: Callable[..., None],
-    source_cluster: SandboxCluster,
-) -> None:
+def test_a_run_and_a_verify_at_a_terminal(lab: Lab) -> None:
     """So slow that there is something to see."""
-    topic = topic_factory(source_cluster)
-    path = config_file(f"A->B.topics = {topic}", "A->B.ferry.max.rate.mb = 1", "A->B.ferry.transaction.seconds = 1", *copy_only)
+    topic = lab.topic(lab.source)
+    path = lab.config(f"A->B.topics = {topic}", "A->B.ferry.max.rate.mb = 1", "A->B.ferry.transaction.seconds = 1", *lab.copy_only)
     flow = next(line.split(".enabled")[0] for line in path.read_text().splitlines() if ".enabled" in line and "->" in line)
-    produce(source_cluster, topic, [(0, None, b"v" * 10_000)] * 600)
+    lab.produce(lab.source, topic, [(0, None, b"v" * 10_000)] * 600)
     with Terminal([FERRY, "run", path, "--flow", flow, "--master", "inline"]) as terminal:
         terminal.until("nothing is copied yet")
         place = terminal.until("1 lane, 600 offsets to go")
@@ -100,7 +93,7 @@ def test_a_run_and_a_verify_at_a_terminal(
         assert terminal.ended() == 0
     with Terminal([FERRY, "run", path, "--flow", flow, "--master", "inline", "--follow", "5m"]) as terminal:
         terminal.until("━+ following: 0 records")
-        produce(source_cluster, topic, [(0, None, b"v")])
+        lab.produce(lab.source, topic, [(0, None, b"v")])
         said = (
             r"━+ following: 1 record(, \d+\.\d MB/s)?; records are on the target after (\d+\.\d|less than 0\.1) s; the newest"
             r" records were committed (\d+\.\d|less than 0\.1) s ago"
@@ -109,7 +102,7 @@ def test_a_run_and_a_verify_at_a_terminal(
         terminal.press("\x03")
         assert terminal.ended() == INTERRUPTED
         assert terminal.restored
-    produce(source_cluster, topic, [(0, None, b"v" * 10_000)] * 300)
+    lab.produce(lab.source, topic, [(0, None, b"v" * 10_000)] * 300)
     with Terminal([FERRY, "run", path, "--flow", flow, "--master", "inline", "--json"]) as terminal:
         assert terminal.ended() == 0
         assert "━" not in terminal.shown

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, AdminClient, ResourcePatternType, ResourceType
+from tests.conftest import Lab
+from tests.opened import ask_capabilities
 from tools.kafka import SandboxCluster
 
-from ferry.clusters.admin.api_versions import ask_capabilities
 from ferry.config import load_config
 from ferry.errors import ExitCode
 from ferry.sandbox.ports import free_ports
@@ -44,10 +45,10 @@ def of(findings: list[dict[str, Any]], where: str, check: str) -> list[dict[str,
     return [entry for entry in findings if entry["where"].endswith(where) and entry["check"] == check]
 
 
-def test_two_clusters_where_all_is_well(config_file: ConfigFile, source_cluster: SandboxCluster, topic_factory: TopicFactory) -> None:
-    topic = topic_factory(source_cluster)
-    path = config_file(f"A->B.topics = {topic}")
-    before = AdminClient(source_cluster.client_settings()).list_topics(timeout=10).topics.keys()
+def test_two_clusters_where_all_is_well(lab: Lab) -> None:
+    topic = lab.topic(lab.source)
+    path = lab.config(f"A->B.topics = {topic}")
+    before = AdminClient(lab.source.client_settings()).list_topics(timeout=10).topics.keys()
     findings = doctor(path, code=0)
     flow = load_config(path).flows[0]
     for alias in (flow.source.alias, flow.target.alias):
@@ -55,7 +56,7 @@ def test_two_clusters_where_all_is_well(config_file: ConfigFile, source_cluster:
         assert "Kafka 4.3" in of(findings, alias, "version")[0]["found"]
     assert "KIP-890" in of(findings, flow.target.alias, "exactly-once")[0]["found"]
     assert of(findings, flow.name, "rights at the target")[0]["verdict"] == "ok"
-    assert AdminClient(source_cluster.client_settings()).list_topics(timeout=10).topics.keys() == before, "it writes nothing"
+    assert AdminClient(lab.source.client_settings()).list_topics(timeout=10).topics.keys() == before, "it writes nothing"
 
 
 def test_the_clock_of_a_cluster(config_file: ConfigFile) -> None:
@@ -65,15 +66,13 @@ def test_the_clock_of_a_cluster(config_file: ConfigFile) -> None:
 
 
 @pytest.mark.long
-def test_a_stopped_cluster_and_one_with_an_authorizer(
-    config_file: ConfigFile, cluster_factory: ClusterFactory, topic_factory: TopicFactory, source_cluster: SandboxCluster
-) -> None:
+def test_a_stopped_cluster_and_one_with_an_authorizer(lab: Lab, cluster_factory: ClusterFactory) -> None:
     guarded = cluster_factory(users=USERS, authorizer=True)
     admin = AdminClient(guarded.client_settings())
     allow(admin, ResourceType.TOPIC, "*", AclOperation.READ)
     allow(admin, ResourceType.TRANSACTIONAL_ID, "*", AclOperation.WRITE)
-    topic = topic_factory(source_cluster)
-    path = config_file(f"A->B.topics = {topic}", target=guarded)
+    topic = lab.topic(lab.source)
+    path = lab.config(f"A->B.topics = {topic}", target=guarded)
     flow = load_config(path).flows[0]
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
     login = [
@@ -129,10 +128,10 @@ def test_the_next_step_in_an_airflow(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_table(config_file: ConfigFile, source_cluster: SandboxCluster) -> None:
+def test_the_table(lab: Lab) -> None:
     nowhere = SandboxCluster("gone", Path(), free_ports(1)[0], 0)
     done = subprocess.run(
-        [FERRY, "doctor", config_file("A->B.topics = x", target=nowhere)], capture_output=True, text=True, timeout=120, check=False
+        [FERRY, "doctor", lab.config("A->B.topics = x", target=nowhere)], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == ExitCode.UNREACHABLE
     assert "→ check that the cluster is up" in done.stdout

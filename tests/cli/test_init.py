@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.terminal import Terminal
+from tests.conftest import Lab
 from tools.kafka import SandboxCluster
 
 from ferry.config import load_config
@@ -37,11 +38,9 @@ def aliases() -> list[str]:
     return ["--source-alias", f"a{secrets.token_hex(4)}", "--target-alias", f"b{secrets.token_hex(4)}"]
 
 
-def test_by_options(
-    source_cluster: SandboxCluster, target_cluster: SandboxCluster, topic_factory: TopicFactory, aliases: list[str], tmp_path: Path
-) -> None:
-    topic = topic_factory(source_cluster)
-    sides = ["--source", source_cluster.bootstrap, "--target", target_cluster.bootstrap, *aliases]
+def test_by_options(lab: Lab, aliases: list[str], tmp_path: Path) -> None:
+    topic = lab.topic(lab.source)
+    sides = ["--source", lab.source.bootstrap, "--target", lab.target.bootstrap, *aliases]
     done = ferry("init", "--no-input", *sides, "--topics", topic, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     document, file = json.loads(done.stdout), tmp_path / "mm2.properties"

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from tests.cli import inside
-from tools.kafka import SandboxCluster, read_all
+from tests.conftest import Lab
+from tools.kafka import read_all
 
 from ferry.config import load_config
 from ferry.errors import ExitCode
@@ -53,30 +54,23 @@ def options(tmp_path: Path) -> Callable[..., list[str]]:
 
 @pytest.mark.long
 @pytest.mark.brokers
-def test_two_runs_the_second_in_spark_with_a_handler(
-    options: Callable[..., list[str]],
-    tmp_path: Path,
-    topic_factory: Callable[..., str],
-    produce: Callable[..., None],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
-    topic, other = topic_factory(source_cluster, partitions=2), topic_factory(source_cluster)
-    produce(source_cluster, topic, [(number % 2, None, b"%d" % number) for number in range(10)])
-    produce(source_cluster, other, [(0, None, b"not wanted")])
-    common = [*options(source_cluster.bootstrap, target_cluster.bootstrap), "--json"]
+def test_two_runs_the_second_in_spark_with_a_handler(options: Callable[..., list[str]], tmp_path: Path, lab: Lab) -> None:
+    topic, other = lab.topic(lab.source, partitions=2), lab.topic(lab.source)
+    lab.produce(lab.source, topic, [(number % 2, None, b"%d" % number) for number in range(10)])
+    lab.produce(lab.source, other, [(0, None, b"not wanted")])
+    common = [*options(lab.source.bootstrap, lab.target.bootstrap), "--json"]
     first = ferry(*common, "--whitelist", f'"{topic}"', "--master", "inline", "--new.consumer")
     assert first.returncode == ExitCode.DONE, first.stderr
     assert "--new.consumer has no effect" in first.stderr
     assert json.loads(first.stdout)["totals"]["records"] == 10
-    produce(source_cluster, topic, [(0, None, b"3"), (0, None, b"4")])
+    lab.produce(lab.source, topic, [(0, None, b"3"), (0, None, b"4")])
     (tmp_path / "marking.py").write_text(HANDLER)
     extra = ["--include", topic, "--message.handler", "marking:Marked", "--message.handler.args", " once", "--num.streams", "1"]
     second = ferry(*common, *extra, path=tmp_path)
     assert second.returncode == ExitCode.DONE, second.stderr
     (entry,) = json.loads(second.stdout)["partitions"]
     assert (entry["remote_topic"], entry["records"], entry["dropped"], entry["handled"]) == (topic, 1, 1, 1)
-    copies = read_all(target_cluster.bootstrap, topic)
+    copies = read_all(lab.target.bootstrap, topic)
     assert [[record.value for record in side] for side in copies] == [
         [b"0", b"2", b"4", b"6", b"8", b"4once"],
         [b"1", b"3", b"5", b"7", b"9"],

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cli.inside import ferry
+from tests.conftest import Lab
 from tests.recovery.rooms import commit
-from tools.kafka import SandboxCluster
 
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
-from ferry.clusters.net.shared_connection import Connected
-from ferry.config import Cluster, Flow, load_config
-from ferry.ledger.run_report import RunReport
+from ferry.clusters.net.shared_connection import Connected, ConnectedCluster
+from ferry.config import Cluster, load_config
 from ferry.policy.naming import is_state_topic
 
 pytestmark = pytest.mark.brokers
@@ -34,11 +33,11 @@ class Opened:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
-    found, enter, connect, read = Opened(), ClusterAdmin.__enter__, Connected.__init__, InternalTopicReader.read
+    found, make, connect, read = Opened(), ClusterAdmin.__init__, Connected.__init__, InternalTopicReader.read
 
-    def entered(admin: ClusterAdmin) -> ClusterAdmin:
-        found.admins[admin.alias] += 1
-        return enter(admin)
+    def made(admin: ClusterAdmin, cluster: ConnectedCluster) -> None:
+        found.admins[cluster.alias] += 1
+        make(admin, cluster)
 
     def connected(client: Connected, loop: Any, cluster: Cluster, *how: Any) -> None:
         found.connections[cluster.alias] += 1
@@ -50,32 +49,26 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
         found.states[topic] += is_state_topic(topic)
         return read(reader, topic, start, *only, **options)
 
-    monkeypatch.setattr(ClusterAdmin, "__enter__", entered)
+    monkeypatch.setattr(ClusterAdmin, "__init__", made)
     monkeypatch.setattr(Connected, "__init__", connected)
     monkeypatch.setattr(InternalTopicReader, "read", begun)
     return found
 
 
 @pytest.fixture
-def config(
-    config_file: Callable[..., Path],
-    source_cluster: SandboxCluster,
-    topic_factory: Callable[..., str],
-    produce: Callable[..., None],
-    run_flow: Callable[[Flow], RunReport],
-) -> Path:
+def config(lab: Lab) -> Path:
     """A flow in both directions, one of whose groups is behind its copies."""
-    topic = topic_factory(source_cluster, partitions=2)
-    path = config_file(
+    topic = lab.topic(lab.source, partitions=2)
+    path = lab.config(
         "B->A.enabled = true",
         f"topics = {topic}",
         f"groups = {topic}",
         "emit.heartbeats.enabled = false",
         "sync.group.offsets.enabled = true",
     )
-    produce(source_cluster, topic, [(number % 2, None, b"v") for number in range(20)])
-    run_flow(load_config(path).flows[0])
-    commit(source_cluster, topic, topic, {0: 3, 1: 4})
+    lab.produce(lab.source, topic, [(number % 2, None, b"v") for number in range(20)])
+    lab.run(load_config(path).flows[0])
+    commit(lab.source, topic, topic, {0: 3, 1: 4})
     return path
 
 
@@ -110,3 +103,14 @@ def test_what_only_reads(command: str, config: Path, opened: Opened) -> None:
     once = Counter({flow.source.alias: 1, flow.target.alias: 1})
     assert (opened.admins, opened.connections) == (once, once)
     assert opened.states == Counter({flow.state_topic: 1})
+
+
+@pytest.mark.parametrize("command", ["status", "doctor"])
+def test_what_looks_at_several_flows(command: str, config: Path, opened: Opened) -> None:
+    there, back = load_config(config).flows
+    assert (back.source, back.target) == (there.target, there.source)
+    done = ferry(command, config)
+    assert "unexpected" not in done.stderr
+    once = Counter({there.source.alias: 1, there.target.alias: 1})
+    assert (opened.admins, opened.connections) == (once, once)
+    assert opened.states == Counter({there.state_topic: 1}), "the other flow has none yet"

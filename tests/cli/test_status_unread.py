@@ -9,8 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
-from ferry.config import Flow
+from ferry.clusters.open_cluster import OpenCluster
 from ferry.errors import ClusterUnreachable
+from ferry.ledger.open_flow import OpenFlow
 from ferry.monitoring.health import FlowHealth
 
 pytestmark = pytest.mark.unit
@@ -27,7 +28,8 @@ A->C.enabled = true
 
 @pytest.mark.parametrize("away", [{"B"}, {"B", "C"}])
 def test_a_flow_that_cannot_be_read_is_named(away: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def flow_status(flow: Flow) -> FlowHealth:
+    def flow_status(opened: OpenFlow) -> FlowHealth:
+        flow = opened.flow
         if flow.target.alias in away:
             raise ClusterUnreachable(f"cluster {flow.target.alias} does not answer")
         return FlowHealth(flow.name, ())
@@ -45,3 +47,15 @@ def test_a_flow_that_cannot_be_read_is_named(away: set[str], tmp_path: Path, mon
         assert {name: entry["error"] for name, entry in unread.items()} == {"A->B": "ClusterUnreachable"}
     else:
         assert told == "", "all that is to be said is said as of any command that fails"
+
+
+def test_a_target_that_is_away_is_told_with_the_source_that_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def first_contact(cluster: OpenCluster) -> None:
+        if cluster.alias == "B":
+            raise ClusterUnreachable("cluster B does not answer")
+
+    monkeypatch.setattr(OpenCluster, "first_contact", first_contact)
+    path = tmp_path / "mm2.properties"
+    path.write_text(CONFIG, encoding="latin-1")
+    outcome = CliRunner().invoke(app, ["status", str(path), "--flow", "A->B"])
+    assert str(outcome.exception) == "cluster B does not answer; cluster A answers"

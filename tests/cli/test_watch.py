@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.terminal import Terminal
+from tests.conftest import Lab
 from tools.kafka import SandboxCluster
 
 from ferry.config import load_config
@@ -82,10 +83,10 @@ def test_left_while_a_cluster_hangs(config_file: ConfigFile, cluster_factory: Cl
             assert "Traceback" not in terminal.shown
 
 
-def test_in_a_pipe(config_file: ConfigFile, source_cluster: SandboxCluster, topic_factory: TopicFactory, produce: Produce) -> None:
-    topic = topic_factory(source_cluster)
-    produce(source_cluster, topic, [(0, b"k", b"v")] * 7)
-    path = config_file(f"A->B.topics = {topic}")
+def test_in_a_pipe(lab: Lab) -> None:
+    topic = lab.topic(lab.source)
+    lab.produce(lab.source, topic, [(0, b"k", b"v")] * 7)
+    path = lab.config(f"A->B.topics = {topic}")
     name = load_config(path).flows[0].name
     once = subprocess.run([FERRY, "watch", path, "--once"], capture_output=True, text=True, timeout=120, check=False)
     assert (once.returncode, once.stdout.count("\n")) == (0, 1), once.stderr
@@ -102,10 +103,10 @@ def test_in_a_pipe(config_file: ConfigFile, source_cluster: SandboxCluster, topi
 
 
 @pytest.mark.long
-def test_once_with_a_cluster_that_does_not_answer(config_file: ConfigFile, source_cluster: SandboxCluster) -> None:
+def test_once_with_a_cluster_that_does_not_answer(lab: Lab) -> None:
     gone = SandboxCluster("gone", Path(), 1, 0)
     done = subprocess.run(
-        [FERRY, "watch", config_file("A->B.topics = x", target=gone), "--once"],
+        [FERRY, "watch", lab.config("A->B.topics = x", target=gone), "--once"],
         env=dict(os.environ),
         capture_output=True,
         text=True,

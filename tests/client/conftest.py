@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.opened import assemble_report, copy_run, prepare_run, sync_heartbeat, sync_offset_syncs
+from tests.opened import append_records, assemble_report, copy_run, prepare_run, sync_heartbeat, sync_offset_syncs
 from tools.kafka import SandboxCluster
 from tools.kafka.jars import mirror_maker_jars
 from tools.kafka.topics import delete_topics
 
-from ferry.clusters.logs.internal_producer import append_records
 from ferry.config import FerryConfig, Flow, load_config
 from ferry.config.mm2_topics import Mm2Topic
 from ferry.config.settings import WantedReplicas

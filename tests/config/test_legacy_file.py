@@ -45,8 +45,8 @@ def test_one_flow_that_copies_records_under_their_names(load: Load) -> None:
     fetched = flow.source.of_role(ClientRole.CONSUMER)["fetch.max.bytes"]
     assert fetched.value.reveal() == "77"
     assert flow.target.of_role(ClientRole.PRODUCER)["compression.type"].value.reveal() == "lz4"
-    line = fetched.line
-    assert pickle.loads(pickle.dumps(line)).path == line.path  # noqa: S301 - our own bytes
+    assert fetched.path == flow.source.path.parent / "consumer.properties"
+    assert pickle.loads(pickle.dumps(fetched)) == fetched  # noqa: S301 - our own bytes
 
 
 def test_blacklist_aliases_and_other_properties_of_a_flow(load: Load) -> None:

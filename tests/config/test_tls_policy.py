@@ -127,13 +127,14 @@ def server(authority: Authority, tmp_path: Path) -> Iterator[Server]:
 
 ASK = """
 import socket, sys
-from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.open_cluster import open_cluster
 from ferry.config import ClientRole, load_config
 side = load_config(sys.argv[1]).flow("A->B").source
 context = side.kafka_python(ClientRole.ADMIN)["ssl_context"]
 with socket.create_connection(("127.0.0.1", int(sys.argv[2]))) as raw, context.wrap_socket(raw, server_hostname="localhost"):
     pass
-with ClusterAdmin(side) as admin:
+with open_cluster(side) as opened:
+    admin = opened.admin
     admin._clients.admin.poll(0)
     for _ in range(50):
         admin._clients.admin.poll(0.1)

@@ -9,15 +9,17 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.opened import read_receipts, seed
+from tests.conftest import Lab
+from tests.opened import read_receipts, run_lanes, seed
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.topics import delete_topics
 
 from ferry.config import Flow
 from ferry.copying.lane_messages import CopyJob, LaneResult, LaneTask
-from ferry.copying.lane_runner import More, run_lanes
+from ferry.copying.lane_runner import More
 from ferry.copying.request import RunRequest
 from ferry.errors import Superseded
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import RunReport
 from ferry.migration.positions import read_seed_file
 
@@ -29,8 +31,8 @@ DAY = timedelta(days=1)
 
 
 @pytest.fixture
-def topic(source_cluster: SandboxCluster, topic_factory: Callable[..., str]) -> str:
-    return topic_factory(source_cluster, partitions=2)
+def topic(lab: Lab) -> str:
+    return lab.topic(lab.source, partitions=2)
 
 
 @pytest.fixture
@@ -65,7 +67,7 @@ class FirstThen:
     def __init__(self, act: Callable[[], object]) -> None:
         self._act = act
 
-    def run(self, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
+    def run(self, _: OpenFlow, job: CopyJob, tasks: Sequence[LaneTask], __: More = list) -> Generator[LaneResult]:
         self._act()
         return run_lanes(job, tasks)
 
@@ -117,25 +119,19 @@ def test_adjacent_and_overlapping_intervals_copy_every_record_once(
 
 
 def test_receipts_of_an_older_source_topic_cover_nothing(
-    flow: Flow,
-    topic: str,
-    fill: Callable[..., None],
-    run_flow: RunFlow,
-    copied: Callable[[], list[str]],
-    source_cluster: SandboxCluster,
-    tmp_path: Path,
+    flow: Flow, topic: str, fill: Callable[..., None], lab: Lab, copied: Callable[[], list[str]], tmp_path: Path
 ) -> None:
     fill(0)
-    run_flow(flow)
-    run_flow(flow, **day(0))
-    delete_topics(source_cluster.client_settings(), topic)
-    client = AdminClient(source_cluster.client_settings())
+    lab.run(flow)
+    lab.run(flow, **day(0))
+    delete_topics(lab.source.client_settings(), topic)
+    client = AdminClient(lab.source.client_settings())
     client.create_topics([NewTopic(topic, 2, 1)])[topic].result(30)
     fill(0, mark="new-")
     seeds = tmp_path / "seeds.csv"
     seeds.write_text(f"topic,partition,position\n{topic},0,50\n{topic},1,50\n", encoding="utf-8")
     assert seed(flow, RunRequest(flow.name, "seed"), read_seed_file(seeds)).failed == ()
-    assert run_flow(flow).records == 0
-    assert run_flow(flow, **day(0)).records == 100
+    assert lab.run(flow).records == 0
+    assert lab.run(flow, **day(0)).records == 100
     assert len(copied()) == len(set(copied())) == 200
     assert len({receipt.source_topic_id for receipt in read_receipts(flow)}) == 2

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.conftest import Lab
 from tests.opened import plan_run
-from tools.kafka import SandboxCluster
 
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.clusters.net.shared_connection import Asked
-from ferry.config import Flow
 from ferry.copying import snapshot
 from ferry.copying.request import RunRequest
-from ferry.ledger.run_report import RunReport
 
 pytestmark = pytest.mark.brokers
 
@@ -22,23 +19,16 @@ LOOK = RunRequest("", "look")
 PARTITIONS = 2
 
 
-def test_a_commit_between_head_and_position_is_no_disagreement_and_a_lasting_one_is(
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    run_flow: Callable[..., RunReport],
-    produce: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
-    source_cluster: SandboxCluster,
-) -> None:
-    topic = topic_factory(source_cluster, partitions=PARTITIONS)
-    flow = flow_factory(f"A->B.topics = {topic}")
+def test_a_commit_between_head_and_position_is_no_disagreement_and_a_lasting_one_is(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = lab.topic(lab.source, partitions=PARTITIONS)
+    flow = lab.flow(f"A->B.topics = {topic}")
     ask, looks, commits, wrong_by = snapshot.ask_positions, 0, 0, 0
 
     def copy_more(partitions: int = PARTITIONS) -> None:
         with monkeypatch.context() as undisturbed:
             undisturbed.setattr(snapshot, "ask_positions", ask)
-            produce(source_cluster, topic, [(number % partitions, None, b"%d" % number) for number in range(10)])
-            run_flow(flow)
+            lab.produce(lab.source, topic, [(number % partitions, None, b"%d" % number) for number in range(10)])
+            lab.run(flow)
 
     def while_a_run_commits(*cluster_and_group: Any, stable: bool) -> Asked[dict[TopicPartition, int]]:
         def answer() -> dict[TopicPartition, int]:

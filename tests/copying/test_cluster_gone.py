@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tests.conftest import Lab
 from tests.opened import verify
 from tools.kafka import SandboxCluster, compare_topics
 
@@ -12,12 +13,10 @@ from ferry.clusters.admin import cluster_admin as admin
 from ferry.clusters.groups import coordination
 from ferry.clusters.logs import internal_producer
 from ferry.clusters.net import outage
-from ferry.config import Flow
 from ferry.copying import driver
 from ferry.copying.lane import Lane
 from ferry.copying.lane_messages import LaneResult
 from ferry.errors import ClusterUnreachable, ExitCode
-from ferry.ledger.run_report import RunReport
 from ferry.verify import log_reader
 from ferry.verify.comparison import VerifyRange
 from ferry.verify.range_runner import _RangeVerifier, verify_inline
@@ -34,21 +33,13 @@ SHORT, FOREVER = 3.0, 100_000.0
 @pytest.mark.long
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_nobody_waits_again_for_what_one_has_waited_for(
-    side: str,
-    flow_factory: Callable[..., Flow],
-    cluster_factory: Callable[..., SandboxCluster],
-    topic_factory: Callable[..., str],
-    run_flow: Callable[..., RunReport],
-    produce: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
+    side: str, lab: Lab, cluster_factory: Callable[..., SandboxCluster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     struck = cluster_factory()
-    clusters = {"source": source_cluster, "target": target_cluster} | {side: struck}
-    topic = topic_factory(clusters["source"], partitions=LANES)
-    flow = flow_factory(f"A->B.topics = {topic}", f"A->B.ferry.lanes = {LANES}", **clusters)
-    produce(clusters["source"], topic, [(number % LANES, None, b"%d" % number) for number in range(RECORDS)])
+    clusters = {"source": lab.source, "target": lab.target} | {side: struck}
+    topic = lab.topic(clusters["source"], partitions=LANES)
+    flow = lab.flow(f"A->B.topics = {topic}", f"A->B.ferry.lanes = {LANES}", **clusters)
+    lab.produce(clusters["source"], topic, [(number % LANES, None, b"%d" % number) for number in range(RECORDS)])
     for module, name in ((outage, "PATIENCE_SECONDS"), (admin, "FIRST_ATTEMPT_SECONDS"), (admin, "ANY_BROKER_SECONDS")):
         monkeypatch.setattr(module, name, SHORT)
     for module, name in (
@@ -73,13 +64,13 @@ def test_nobody_waits_again_for_what_one_has_waited_for(
     monkeypatch.setattr(Lane, "run", noted)
     monkeypatch.setattr(Lane, "_copy", gone_under_the_first)
     with pytest.raises(ClusterUnreachable) as failed:
-        run_flow(flow)
+        lab.run(flow)
     monkeypatch.setattr(Lane, "_copy", copy)
     assert failed.value.exit_code is ExitCode.UNREACHABLE
     assert f"cluster {getattr(flow, side).alias} ({struck.bootstrap}): no broker has answered" in str(failed.value)
     assert len(begun) == 1
     struck.run()
-    assert run_flow(flow).exit_code is ExitCode.DONE
+    assert lab.run(flow).exit_code is ExitCode.DONE
     found = compare_topics(clusters["source"].bootstrap, clusters["target"].bootstrap, {topic: f"{flow.source.alias}.{topic}"})
     assert found.equal, found.differences
     assert found.records == RECORDS

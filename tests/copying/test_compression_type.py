@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Producer
 from tests.behind_a_proxy import behind_a_proxy, playing
+from tests.conftest import Lab
 from tests.opened import sync_groups, translated_groups, verify
 from tools.kafka import SandboxCluster, compare_topics, read_all
 from tools.kafka.groups import commit_offsets
@@ -57,31 +58,25 @@ def _append(producer: Producer, topic: str, count: int) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("wanted", ["gzip", "none"])
 def test_batches_are_encoded_anew_for_a_target_that_takes_few_codecs(
-    wanted: str,
-    service: tuple[SandboxCluster, BrokerProxy],
-    flow_factory: FlowFactory,
-    topic_factory: TopicFactory,
-    run_flow: RunFlow,
-    source_cluster: SandboxCluster,
-    copy_only: tuple[str, ...],
+    wanted: str, service: tuple[SandboxCluster, BrokerProxy], lab: Lab
 ) -> None:
     behind, proxy = service
-    topic, group = topic_factory(source_cluster, partitions=PARTITIONS), f"g-{secrets.token_hex(4)}"
-    fill(source_cluster, topic, 1_000)
-    lines = [f"A->B.topics = {topic}", f"A->B.groups = {group}", f"A->B.ferry.compression.type = {wanted}", *copy_only]
-    flow = flow_factory(*lines, "A->B.sync.group.offsets.enabled = true", target=proxy)
+    topic, group = lab.topic(lab.source, partitions=PARTITIONS), f"g-{secrets.token_hex(4)}"
+    fill(lab.source, topic, 1_000)
+    lines = [f"A->B.topics = {topic}", f"A->B.groups = {group}", f"A->B.ferry.compression.type = {wanted}", *lab.copy_only]
+    flow = lab.flow(*lines, "A->B.sync.group.offsets.enabled = true", target=proxy)
     remote = f"{flow.source.alias}.{topic}"
     with playing(proxy, codecs=frozenset({NONE, GZIP})):
-        assert run_flow(flow).exit_code is ExitCode.DONE
-        fill(source_cluster, topic, 40)
-        assert run_flow(flow).exit_code is ExitCode.DONE
-        assert compare_topics(source_cluster.bootstrap, behind.bootstrap, {topic: remote}).equal
+        assert lab.run(flow).exit_code is ExitCode.DONE
+        fill(lab.source, topic, 40)
+        assert lab.run(flow).exit_code is ExitCode.DONE
+        assert compare_topics(lab.source.bootstrap, behind.bootstrap, {topic: remote}).equal
         proof = verify(flow, VerifyRequest(flow.name, "proof"), verify_inline, lambda _: None)
         assert (proof.exit_code, proof.equal, proof.not_covered) == (ExitCode.DONE, True, ())
 
-        here, there = read_all(source_cluster.bootstrap, topic), read_all(behind.bootstrap, remote)
+        here, there = read_all(lab.source.bootstrap, topic), read_all(behind.bootstrap, remote)
         for index in (0, 1, 700, 1_301, len(here[0]) - 1):
-            commit_offsets(source_cluster.client_settings(), group, {(topic, number): here[number][index].offset for number in (0, 1)})
+            commit_offsets(lab.source.client_settings(), group, {(topic, number): here[number][index].offset for number in (0, 1)})
             found = translated_groups(flow)
             assert {entry.partition for entry in found.positions} == {0, 1}
             for entry in found.positions:
@@ -92,27 +87,19 @@ def test_batches_are_encoded_anew_for_a_target_that_takes_few_codecs(
         assert sync_groups(flow).failed == ()
 
 
-def test_the_refusal_names_the_topic_and_the_property(
-    service: tuple[SandboxCluster, BrokerProxy],
-    flow_factory: FlowFactory,
-    topic_factory: TopicFactory,
-    run_flow: RunFlow,
-    produce: Callable[..., None],
-    source_cluster: SandboxCluster,
-    copy_only: tuple[str, ...],
-) -> None:
+def test_the_refusal_names_the_topic_and_the_property(service: tuple[SandboxCluster, BrokerProxy], lab: Lab) -> None:
     behind, proxy = service
-    packed = topic_factory(source_cluster)
-    produce(source_cluster, packed, [(0, b"k", b"v" * 1_000)] * 200, **{"compression.type": "zstd"})
-    lines = (f"A->B.topics = {packed}", *copy_only)
-    flow = flow_factory(*lines, target=proxy)
+    packed = lab.topic(lab.source)
+    lab.produce(lab.source, packed, [(0, b"k", b"v" * 1_000)] * 200, **{"compression.type": "zstd"})
+    lines = (f"A->B.topics = {packed}", *lab.copy_only)
+    flow = lab.flow(*lines, target=proxy)
     with playing(proxy, codecs=frozenset({NONE, GZIP})):
-        report = run_flow(flow)
+        report = lab.run(flow)
         assert report.exit_code is ExitCode.PARTLY_FAILED
         (failure,) = report.failed
         assert failure.topic == packed
         assert "UNSUPPORTED_COMPRESSION_TYPE" in failure.problem
         assert "set ferry.compression.type to gzip or none" in failure.problem
-        again = flow_factory(*lines, "A->B.ferry.compression.type = gzip", target=proxy)
-        assert run_flow(again).exit_code is ExitCode.DONE
-    assert compare_topics(source_cluster.bootstrap, behind.bootstrap, {packed: f"{flow.source.alias}.{packed}"}).equal
+        again = lab.flow(*lines, "A->B.ferry.compression.type = gzip", target=proxy)
+        assert lab.run(again).exit_code is ExitCode.DONE
+    assert compare_topics(lab.source.bootstrap, behind.bootstrap, {packed: f"{flow.source.alias}.{packed}"}).equal

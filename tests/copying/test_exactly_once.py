@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Producer
+from tests.conftest import Lab
 from tests.log_ends import until_markers
 from tests.opened import plan_run, read_receipts
 from tools.kafka import SandboxCluster, compare_topics, read_all
@@ -61,55 +62,47 @@ def flow(flow_factory: Callable[..., Flow], topic: str) -> Flow:
 
 
 @pytest.fixture
-def topic(source_cluster: SandboxCluster, topic_factory: Callable[..., str]) -> str:
-    return topic_factory(source_cluster, partitions=2)
+def topic(lab: Lab) -> str:
+    return lab.topic(lab.source, partitions=2)
 
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("batch", [1, 10, 10_000])
-def test_every_codec_and_batch_size(
-    codec: str, batch: int, flow: Flow, topic: str, run_flow: RunFlow, source_cluster: SandboxCluster, target_cluster: SandboxCluster
-) -> None:
-    fill(source_cluster, topic, 600, **{"compression.type": codec, "batch.num.messages": batch})
-    report = run_flow(flow)
+def test_every_codec_and_batch_size(codec: str, batch: int, flow: Flow, topic: str, lab: Lab) -> None:
+    fill(lab.source, topic, 600, **{"compression.type": codec, "batch.num.messages": batch})
+    report = lab.run(flow)
     assert report.exit_code is ExitCode.DONE
     assert report.records == 600
-    assert assert_equal(flow, source_cluster, target_cluster, topic) == 600
+    assert assert_equal(flow, lab.source, lab.target, topic) == 600
 
 
-def test_aborted_records_stay_behind_and_a_second_run_copies_nothing(
-    flow: Flow, topic: str, run_flow: RunFlow, source_cluster: SandboxCluster, target_cluster: SandboxCluster
-) -> None:
-    abort_some(source_cluster, topic)
-    assert run_flow(flow).records == 3 * 10
-    assert_equal(flow, source_cluster, target_cluster, topic)
-    again = run_flow(flow)
+def test_aborted_records_stay_behind_and_a_second_run_copies_nothing(flow: Flow, topic: str, lab: Lab) -> None:
+    abort_some(lab.source, topic)
+    assert lab.run(flow).records == 3 * 10
+    assert_equal(flow, lab.source, lab.target, topic)
+    again = lab.run(flow)
     assert (again.records, again.partitions) == (0, ())
-    abort_some(source_cluster, topic)
-    fill(source_cluster, topic, 40)
-    run_flow(flow)
-    assert assert_equal(flow, source_cluster, target_cluster, topic) == 2 * 30 + 40
+    abort_some(lab.source, topic)
+    fill(lab.source, topic, 40)
+    lab.run(flow)
+    assert assert_equal(flow, lab.source, lab.target, topic) == 2 * 30 + 40
 
 
-def test_a_partition_with_nothing_but_aborted_records_reaches_its_end(
-    flow: Flow, topic: str, run_flow: RunFlow, source_cluster: SandboxCluster, target_cluster: SandboxCluster
-) -> None:
-    producer = Producer({"bootstrap.servers": source_cluster.bootstrap, "transactional.id": f"tx-{topic}"})
+def test_a_partition_with_nothing_but_aborted_records_reaches_its_end(flow: Flow, topic: str, lab: Lab) -> None:
+    producer = Producer({"bootstrap.servers": lab.source.bootstrap, "transactional.id": f"tx-{topic}"})
     producer.init_transactions(30)
     producer.begin_transaction()
     producer.produce(topic, value=b"never", partition=0)
     producer.flush(30)
     producer.abort_transaction(30)
-    until_markers(source_cluster, topic)
-    report = run_flow(flow)
+    until_markers(lab.source, topic)
+    report = lab.run(flow)
     assert report.records == 0
     assert [(entry.partition, entry.upstream_end) for entry in report.partitions] == [(0, 2)]
-    assert run_flow(flow).partitions == ()
+    assert lab.run(flow).partitions == ()
 
 
-def test_compacted_topics_with_holes(
-    flow: Flow, topic: str, run_flow: RunFlow, source_cluster: SandboxCluster, target_cluster: SandboxCluster
-) -> None:
+def test_compacted_topics_with_holes(flow: Flow, topic: str, lab: Lab) -> None:
     """Raw batches with holes, as the log cleaner leaves them, cannot be produced: they are copied from a compacted log."""
     from confluent_kafka.admin import AdminClient, NewTopic  # noqa: PLC0415
 
@@ -121,9 +114,9 @@ def test_compacted_topics_with_holes(
         "max.compaction.lag.ms": "100",
         "segment.ms": "100",
     }
-    admin = AdminClient({"bootstrap.servers": source_cluster.bootstrap})
+    admin = AdminClient({"bootstrap.servers": lab.source.bootstrap})
     admin.create_topics([NewTopic(name, 1, 1, config=settings)])[name].result(30)
-    producer = Producer({"bootstrap.servers": source_cluster.bootstrap, "linger.ms": 20})
+    producer = Producer({"bootstrap.servers": lab.source.bootstrap, "linger.ms": 20})
     values: set[bytes | None] = set()
     for number in range(3_000):
         values.add(f"{number}".encode() * 20)
@@ -134,26 +127,24 @@ def test_compacted_topics_with_holes(
         values.add(str(number).encode())
         producer.produce(name, key=b"last", value=str(number).encode(), partition=0)
         producer.flush(30)
-    report = run_flow(flow)
+    report = lab.run(flow)
     assert report.exit_code is ExitCode.DONE
     # Each side's cleaner goes on meanwhile, so only the newest record of each key is sure to be there.
-    sides = (read_all(source_cluster.bootstrap, name), read_all(target_cluster.bootstrap, remote(flow, name)))
+    sides = (read_all(lab.source.bootstrap, name), read_all(lab.target.bootstrap, remote(flow, name)))
     here, there = ({record.key: record.content for record in records} for (records,) in sides)
     assert here == there
     assert len(here) == 51
     assert {record.value for record in sides[1][0]} <= values
 
 
-def test_the_ledger_explains_every_downstream_offset(
-    flow: Flow, topic: str, run_flow: RunFlow, source_cluster: SandboxCluster, target_cluster: SandboxCluster
-) -> None:
-    fill(source_cluster, topic, 500, **{"batch.num.messages": 7})
-    abort_some(source_cluster, topic)
-    run_flow(flow)
-    fill(source_cluster, topic, 300)
-    run_flow(flow)
-    upstream = read_all(source_cluster.bootstrap, topic)
-    downstream = read_all(target_cluster.bootstrap, remote(flow, topic))
+def test_the_ledger_explains_every_downstream_offset(flow: Flow, topic: str, lab: Lab) -> None:
+    fill(lab.source, topic, 500, **{"batch.num.messages": 7})
+    abort_some(lab.source, topic)
+    lab.run(flow)
+    fill(lab.source, topic, 300)
+    lab.run(flow)
+    upstream = read_all(lab.source.bootstrap, topic)
+    downstream = read_all(lab.target.bootstrap, remote(flow, topic))
     mapped: dict[tuple[int, int], int] = {}
     for receipt in read_receipts(flow):
         for start, base, count in receipt.runs:
@@ -164,86 +155,65 @@ def test_the_ledger_explains_every_downstream_offset(
     assert not mapped
 
 
-def test_at_least_once_copies_all(
-    topic: str, flow_factory: Callable[..., Flow], run_flow: RunFlow, source_cluster: SandboxCluster, target_cluster: SandboxCluster
-) -> None:
-    flow = flow_factory(f"A->B.topics = {topic}", "A->B.transaction.producer = false")
+def test_at_least_once_copies_all(topic: str, lab: Lab) -> None:
+    flow = lab.flow(f"A->B.topics = {topic}", "A->B.transaction.producer = false")
     assert flow.exactly_once is False
-    fill(source_cluster, topic, 700)
-    abort_some(source_cluster, topic)
-    assert run_flow(flow).records == 730
-    fill(source_cluster, topic, 100)
-    assert run_flow(flow).records == 100
-    assert assert_equal(flow, source_cluster, target_cluster, topic) == 830
+    fill(lab.source, topic, 700)
+    abort_some(lab.source, topic)
+    assert lab.run(flow).records == 730
+    fill(lab.source, topic, 100)
+    assert lab.run(flow).records == 100
+    assert assert_equal(flow, lab.source, lab.target, topic) == 830
 
 
-def test_the_older_transaction_protocol(
-    topic: str,
-    flow_factory: Callable[..., Flow],
-    cluster_factory: Callable[..., SandboxCluster],
-    run_flow: RunFlow,
-    source_cluster: SandboxCluster,
-) -> None:
+def test_the_older_transaction_protocol(topic: str, lab: Lab, cluster_factory: Callable[..., SandboxCluster]) -> None:
     target = cluster_factory(features=("transaction.version=1",))
-    flow = flow_factory(f"A->B.topics = {topic}", "A->B.ferry.transaction.mb = 1", target=target)
-    fill(source_cluster, topic, 40_000, **{"compression.type": "none"})
-    abort_some(source_cluster, topic)
-    assert run_flow(flow).records == 40_030
-    fill(source_cluster, topic, 50)
-    run_flow(flow)
-    assert assert_equal(flow, source_cluster, target, topic) == 40_080
+    flow = lab.flow(f"A->B.topics = {topic}", "A->B.ferry.transaction.mb = 1", target=target)
+    fill(lab.source, topic, 40_000, **{"compression.type": "none"})
+    abort_some(lab.source, topic)
+    assert lab.run(flow).records == 40_030
+    fill(lab.source, topic, 50)
+    lab.run(flow)
+    assert assert_equal(flow, lab.source, target, topic) == 40_080
 
 
-def test_new_partitions_and_topics_join(
-    flow: Flow,
-    topic: str,
-    run_flow: RunFlow,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    topic_factory: Callable[..., str],
-) -> None:
+def test_new_partitions_and_topics_join(flow: Flow, topic: str, lab: Lab) -> None:
     from confluent_kafka.admin import AdminClient, NewPartitions  # noqa: PLC0415
 
-    fill(source_cluster, topic, 50)
-    run_flow(flow)
-    admin = AdminClient({"bootstrap.servers": source_cluster.bootstrap})
+    fill(lab.source, topic, 50)
+    lab.run(flow)
+    admin = AdminClient({"bootstrap.servers": lab.source.bootstrap})
     admin.create_partitions([NewPartitions(topic, 5)])[topic].result(30)
-    another = topic_factory(source_cluster, partitions=1, name=f"{topic}-more")
-    fill(source_cluster, topic, 100, partitions=5)
-    fill(source_cluster, another, 10, partitions=1)
-    report = run_flow(flow)
+    another = lab.topic(lab.source, partitions=1, name=f"{topic}-more")
+    fill(lab.source, topic, 100, partitions=5)
+    fill(lab.source, another, 10, partitions=1)
+    report = lab.run(flow)
     assert report.exit_code is ExitCode.DONE
-    assert assert_equal(flow, source_cluster, target_cluster, topic, another) == 160
+    assert assert_equal(flow, lab.source, lab.target, topic, another) == 160
 
 
-def test_internal_topics_are_never_copied(
-    flow_factory: Callable[..., Flow], topic: str, run_flow: RunFlow, source_cluster: SandboxCluster, target_cluster: SandboxCluster
-) -> None:
-    flow = flow_factory(f"A->B.topics = {topic}", "A->B.topics.exclude =")
-    fill(source_cluster, topic, 10)
-    run_flow(flow)
-    back = flow_factory("A->B.topics = .*", "A->B.topics.exclude =", source=target_cluster, target=source_cluster)
+def test_internal_topics_are_never_copied(lab: Lab, topic: str) -> None:
+    flow = lab.flow(f"A->B.topics = {topic}", "A->B.topics.exclude =")
+    fill(lab.source, topic, 10)
+    lab.run(flow)
+    back = lab.flow("A->B.topics = .*", "A->B.topics.exclude =", source=lab.target, target=lab.source)
     planned = plan_run(back, RunRequest(back.name, "look"))
     names = {plan.facts.topic for plan in planned.partitions}
     assert flow.ledger_topic not in names
     assert flow.state_topic not in names
 
 
-def test_one_cluster_under_two_aliases_is_refused(
-    flow_factory: Callable[..., Flow], topic: str, run_flow: RunFlow, source_cluster: SandboxCluster
-) -> None:
-    port = source_cluster.bootstrap.rsplit(":", 1)[1]
-    flow = flow_factory(f"A->B.topics = {topic}", f"B.bootstrap.servers = localhost:{port}")
+def test_one_cluster_under_two_aliases_is_refused(lab: Lab, topic: str) -> None:
+    port = lab.source.bootstrap.rsplit(":", 1)[1]
+    flow = lab.flow(f"A->B.topics = {topic}", f"B.bootstrap.servers = localhost:{port}")
     with pytest.raises(ConfigError, match="same cluster"):
-        run_flow(flow)
+        lab.run(flow)
 
 
-def test_a_record_near_the_limit_passes(
-    flow: Flow, topic: str, run_flow: RunFlow, source_cluster: SandboxCluster, target_cluster: SandboxCluster
-) -> None:
-    fill(source_cluster, topic, 30)
-    producer = Producer({"bootstrap.servers": source_cluster.bootstrap, "message.max.bytes": 1_000_000})
+def test_a_record_near_the_limit_passes(flow: Flow, topic: str, lab: Lab) -> None:
+    fill(lab.source, topic, 30)
+    producer = Producer({"bootstrap.servers": lab.source.bootstrap, "message.max.bytes": 1_000_000})
     producer.produce(topic, value=b"x" * 900_000, partition=0)
     producer.flush(30)
-    assert run_flow(flow).records == 31
-    assert assert_equal(flow, source_cluster, target_cluster, topic) == 31
+    assert lab.run(flow).records == 31
+    assert assert_equal(flow, lab.source, lab.target, topic) == 31

@@ -9,14 +9,13 @@ from typing import NoReturn
 import pytest
 from confluent_kafka.admin import NewPartitions
 from tests.copying.test_outcomes import RunFlow, Side, count, equal, errors, remote, source, target, topic
-from tests.opened import plan_run, seed
+from tests.opened import flow_status, plan_run, seed
 
 from ferry.config import Flow
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
 from ferry.errors import ClusterUnreachable, ExitCode
 from ferry.migration.positions import GivenPositions
-from ferry.monitoring.status import flow_status
 
 pytestmark = pytest.mark.brokers
 __all__ = ["source", "target", "topic"]

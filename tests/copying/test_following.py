@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +17,8 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
-from tests.opened import copy_run, read_receipts, write_tombstones
+from tests.conftest import Lab
+from tests.opened import copy_run, flow_status, read_receipts, write_tombstones
 from tests.waiting import until
 from tools.kafka import SandboxCluster, compare_topics, read_all
 from tools.kafka.reading import NotReadable, partition_bounds
@@ -29,7 +30,6 @@ from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.ledger.receipts import ReceiptKind
 from ferry.monitoring.runs_reading import read_runs
-from ferry.monitoring.status import flow_status
 from ferry.pipeline.run import open_run
 from ferry.verify.comparison import NotCovered
 from ferry.verify.verify_report import COMPACTION, VerifyReport
@@ -95,8 +95,8 @@ def wait_for_more(run: Following, cluster: SandboxCluster, topic: str, before: i
 
 
 @pytest.fixture
-def topic(source_cluster: SandboxCluster, topic_factory: Callable[..., str]) -> str:
-    return topic_factory(source_cluster, partitions=3)
+def topic(lab: Lab) -> str:
+    return lab.topic(lab.source, partitions=3)
 
 
 def last_run(config: Path, flow: str) -> dict[str, Any]:
@@ -106,22 +106,16 @@ def last_run(config: Path, flow: str) -> dict[str, Any]:
     return document
 
 
-def test_what_arrives_is_copied_until_another_run_takes_over(
-    topic: str,
-    config_file: Callable[..., Path],
-    copy_only: tuple[str, ...],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
-    config = config_file(f"A->B.topics = {topic}", *copy_only)
+def test_what_arrives_is_copied_until_another_run_takes_over(topic: str, lab: Lab) -> None:
+    config = lab.config(f"A->B.topics = {topic}", *lab.copy_only)
     flow = load_config(config).flows[0]
     remote = f"{flow.source.alias}.{topic}"
-    fill(source_cluster, topic, [0, 1], 300)
+    fill(lab.source, topic, [0, 1], 300)
     with following(config, flow.name) as run:
         seen = 0
         for _ in range(5):  # also in a partition in which nothing was when the run began
-            seen = wait_for_more(run, target_cluster, remote, seen)
-            fill(source_cluster, topic, [0, 1, 2], 30)
+            seen = wait_for_more(run, lab.target, remote, seen)
+            fill(lab.source, topic, [0, 1, 2], 30)
         told = flow_status(flow).following
         assert told is not None
         newer = last_run(config, flow.name)
@@ -129,7 +123,7 @@ def test_what_arrives_is_copied_until_another_run_takes_over(
     assert (code, report["taken_over"], report["failed"]) == (0, newer["run_id"], [])
     assert told["run_id"] == report["run_id"]
     assert report["totals"]["records"] + newer["totals"]["records"] == 450
-    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote})
+    found = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: remote})
     assert (found.equal, found.records) == (True, 450), found.differences[:3]
     receipts = [receipt for receipt in read_receipts(flow) if receipt.run_id == report["run_id"] and receipt.kind is ReceiptKind.COPIED]
     assert max(receipt.counters.transactions for receipt in receipts) > 1, "a receipt grew"
@@ -137,75 +131,55 @@ def test_what_arrives_is_copied_until_another_run_takes_over(
 
 
 @pytest.mark.parametrize("master", ["inline", pytest.param("local[2]", marks=pytest.mark.long)])  # where two lanes hold both cores
-def test_new_topics_and_partitions_are_copied_too(
-    master: str,
-    topic: str,
-    topic_factory: Callable[..., str],
-    config_file: Callable[..., Path],
-    copy_only: tuple[str, ...],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
-    config = config_file(f"A->B.topics = {topic}, {topic}-new", "A->B.refresh.topics.interval.seconds = 1", *copy_only)
+def test_new_topics_and_partitions_are_copied_too(master: str, topic: str, lab: Lab) -> None:
+    config = lab.config(f"A->B.topics = {topic}, {topic}-new", "A->B.refresh.topics.interval.seconds = 1", *lab.copy_only)
     flow = load_config(config).flows[0]
-    fill(source_cluster, topic, [0], 10)
+    fill(lab.source, topic, [0], 10)
     with following(config, flow.name, "--master", master) as run:
-        wait_for_more(run, target_cluster, f"{flow.source.alias}.{topic}", 0)
-        new = topic_factory(source_cluster, partitions=2, name=f"{topic}-new")
-        fill(source_cluster, new, [0, 1], 20)
-        admin = AdminClient(source_cluster.client_settings())
+        wait_for_more(run, lab.target, f"{flow.source.alias}.{topic}", 0)
+        new = lab.topic(lab.source, partitions=2, name=f"{topic}-new")
+        fill(lab.source, new, [0, 1], 20)
+        admin = AdminClient(lab.source.client_settings())
         admin.create_partitions([NewPartitions(topic, 4)])[topic].result(30)
-        fill(source_cluster, topic, [3], 10)
-        wait_for_more(run, target_cluster, f"{flow.source.alias}.{new}", 0)
-        wait_for_more(run, target_cluster, f"{flow.source.alias}.{topic}", 15)
+        fill(lab.source, topic, [3], 10)
+        wait_for_more(run, lab.target, f"{flow.source.alias}.{new}", 0)
+        wait_for_more(run, lab.target, f"{flow.source.alias}.{topic}", 15)
         newer = last_run(config, flow.name)
         code, report = run.ended()
     assert (code, report["taken_over"]) == (0, newer["run_id"])
     assert new not in [entry["what"] for entry in report["skipped"]], "it is there by now"
     pairs = {name: f"{flow.source.alias}.{name}" for name in (topic, new)}
-    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, pairs)
+    found = compare_topics(lab.source.bootstrap, lab.target.bootstrap, pairs)
     assert (found.equal, found.records) == (True, 40), found.differences[:3]
 
 
-def test_a_run_that_follows_waits_for_the_first_topic(
-    topic_factory: Callable[..., str],
-    config_file: Callable[..., Path],
-    copy_only: tuple[str, ...],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
+def test_a_run_that_follows_waits_for_the_first_topic(lab: Lab) -> None:
     name = f"later-{uuid4().hex}"
-    config = config_file(f"A->B.topics = {name}", "A->B.refresh.topics.interval.seconds = 1", *copy_only)
+    config = lab.config(f"A->B.topics = {name}", "A->B.refresh.topics.interval.seconds = 1", *lab.copy_only)
     flow = load_config(config).flows[0]
     with following(config, flow.name) as run:
         until(lambda: flow_status(flow).following or run.process.poll() is not None)
-        fill(source_cluster, topic_factory(source_cluster, name=name), [0], 10)
-        wait_for_more(run, target_cluster, f"{flow.source.alias}.{name}", 0)
-        until(lambda: compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {name: f"{flow.source.alias}.{name}"}).equal)
+        fill(lab.source, lab.topic(lab.source, name=name), [0], 10)
+        wait_for_more(run, lab.target, f"{flow.source.alias}.{name}", 0)
+        until(lambda: compare_topics(lab.source.bootstrap, lab.target.bootstrap, {name: f"{flow.source.alias}.{name}"}).equal)
         newer = last_run(config, flow.name)
         code, report = run.ended()
     assert (code, report["taken_over"], report["totals"]["records"]) == (0, newer["run_id"], 10)
 
 
-def test_a_run_that_follows_takes_over_from_one_that_follows_and_a_killed_one_leaves_nothing_undone(
-    topic: str,
-    config_file: Callable[..., Path],
-    copy_only: tuple[str, ...],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
-    config = config_file(f"A->B.topics = {topic}", *copy_only)
+def test_a_run_that_follows_takes_over_from_one_that_follows_and_a_killed_one_leaves_nothing_undone(topic: str, lab: Lab) -> None:
+    config = lab.config(f"A->B.topics = {topic}", *lab.copy_only)
     flow = load_config(config).flows[0]
     remote = f"{flow.source.alias}.{topic}"
-    fill(source_cluster, topic, [0, 1], 100)
+    fill(lab.source, topic, [0, 1], 100)
     with ExitStack() as running:
         first = running.enter_context(following(config, flow.name))
-        seen = wait_for_more(first, target_cluster, remote, 0)
+        seen = wait_for_more(first, lab.target, remote, 0)
         second = running.enter_context(following(config, flow.name))
         code, report = first.ended()
         assert (code, report["failed"]) == (0, [])
-        fill(source_cluster, topic, [0, 1, 2], 60)
-        wait_for_more(second, target_cluster, remote, max(seen, 110))
+        fill(lab.source, topic, [0, 1, 2], 60)
+        wait_for_more(second, lab.target, remote, max(seen, 110))
         follows = flow_status(flow).following
         assert follows is not None
         second.process.kill()
@@ -215,56 +189,42 @@ def test_a_run_that_follows_takes_over_from_one_that_follows_and_a_killed_one_le
         assert told.gone == follows, "it left no result, but it proves no more that it holds the flow"
         assert [run["state"] for run in read_runs(flow)["runs"] if run["run_id"] == follows["run_id"]] == ["failed"]
     last_run(config, flow.name)
-    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote})
+    found = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: remote})
     assert (found.equal, found.records) == (True, 160), found.differences[:3]
 
 
-def test_a_topic_that_is_deleted_stops_alone(
-    topic: str,
-    topic_factory: Callable[..., str],
-    config_file: Callable[..., Path],
-    copy_only: tuple[str, ...],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
-    config = config_file(f"A->B.topics = {topic}.*", *copy_only)
+def test_a_topic_that_is_deleted_stops_alone(topic: str, lab: Lab) -> None:
+    config = lab.config(f"A->B.topics = {topic}.*", *lab.copy_only)
     flow = load_config(config).flows[0]
     remote = f"{flow.source.alias}.{topic}"
-    gone = topic_factory(source_cluster, name=f"{topic}-gone")
-    fill(source_cluster, topic, [0], 10)
-    fill(source_cluster, gone, [0], 10)
+    gone = lab.topic(lab.source, name=f"{topic}-gone")
+    fill(lab.source, topic, [0], 10)
+    fill(lab.source, gone, [0], 10)
     with following(config, flow.name) as run:
-        wait_for_more(run, target_cluster, f"{flow.source.alias}.{gone}", 0)
-        seen = wait_for_more(run, target_cluster, remote, 0)
-        delete_topics(source_cluster.client_settings(), gone)
+        wait_for_more(run, lab.target, f"{flow.source.alias}.{gone}", 0)
+        seen = wait_for_more(run, lab.target, remote, 0)
+        delete_topics(lab.source.client_settings(), gone)
         for line in run.process.stderr or ():
             if f"{gone}-0 stops" in line:
                 assert "SourceMissing" in line
                 break
-        fill(source_cluster, topic, [0, 1], 20)
-        wait_for_more(run, target_cluster, remote, seen)
+        fill(lab.source, topic, [0, 1], 20)
+        wait_for_more(run, lab.target, remote, seen)
         last_run(config, flow.name)
         code, report = run.ended()
     assert [(failure["topic"], failure["error"]) for failure in report["failed"]] == [(gone, "SourceMissing")]
     assert code == ExitCode.PARTLY_FAILED
-    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote})
+    found = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: remote})
     assert (found.equal, found.records) == (True, 30), found.differences[:3]
 
 
 @pytest.mark.parametrize("other_way", ["from the beginning", "later", "never"])
-def test_topics_that_keep_their_names_do_not_go_round(
-    other_way: str,
-    topic: str,
-    config_file: Callable[..., Path],
-    copy_only: tuple[str, ...],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
+def test_topics_that_keep_their_names_do_not_go_round(other_way: str, topic: str, lab: Lab) -> None:
     """Both clusters get records of their own while a flow in each direction follows."""
     policy = "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
-    config = config_file(f"A->B.topics = {topic}", f"B->A.topics = {topic}", "B->A.enabled = true", policy, *copy_only)
+    config = lab.config(f"A->B.topics = {topic}", f"B->A.topics = {topic}", "B->A.enabled = true", policy, *lab.copy_only)
     there, back = (flow.name for flow in load_config(config).flows)
-    clusters, written = (source_cluster, target_cluster), Counter[bytes]()
+    clusters, written = (lab.source, lab.target), Counter[bytes]()
 
     def write(cluster: SandboxCluster, records: int) -> None:
         producer = Producer({**cluster.client_settings(), "linger.ms": 5, "acks": "all"})
@@ -277,21 +237,21 @@ def test_topics_that_keep_their_names_do_not_go_round(
     def found() -> list[Counter[bytes]]:
         return [Counter(record.value or b"" for part in read_all(cluster.bootstrap, topic) for record in part) for cluster in clusters]
 
-    write(source_cluster, 50)
+    write(lab.source, 50)
     with following(config, there) as run, ExitStack() as scope:
-        wait_for_more(run, target_cluster, topic, 0)
+        wait_for_more(run, lab.target, topic, 0)
         if other_way == "from the beginning":
             scope.enter_context(following(config, back))
         for number in range(6):
-            write(source_cluster, 40)
+            write(lab.source, 40)
             if other_way == "later" and number == 3:
                 scope.enter_context(following(config, back))
             if other_way != "never":
-                write(target_cluster, 40)
+                write(lab.target, 40)
         until(lambda: found()[1] == written, lambda: written - found()[1])
         if other_way != "never":
             until(lambda: found()[0] == written, lambda: written - found()[0])
-        write(source_cluster, 1)  # what had gone round once more would be before it
+        write(lab.source, 1)  # what had gone round once more would be before it
         until(lambda: all(counter >= written for counter in found()[other_way == "never" :]))
         assert found()[1] == written
         assert run.process.poll() is None
@@ -299,45 +259,33 @@ def test_topics_that_keep_their_names_do_not_go_round(
         assert found() == [written, written]
 
 
-def test_another_try_does_not_take_the_flow_back(
-    topic: str,
-    config_file: Callable[..., Path],
-    copy_only: tuple[str, ...],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
-    config = config_file(f"A->B.topics = {topic}", *copy_only)
+def test_another_try_does_not_take_the_flow_back(topic: str, lab: Lab) -> None:
+    config = lab.config(f"A->B.topics = {topic}", *lab.copy_only)
     flow = load_config(config).flows[0]
     remote = f"{flow.source.alias}.{topic}"
-    fill(source_cluster, topic, [0], 10)
+    fill(lab.source, topic, [0], 10)
     with ExitStack() as running:
         first = running.enter_context(following(config, flow.name))
-        wait_for_more(first, target_cluster, remote, 0)
+        wait_for_more(first, lab.target, remote, 0)
         second = running.enter_context(following(config, flow.name))
         _, report = first.ended()
         request = RunRequest(flow.name, report["run_id"], follow_until=datetime.now(UTC) + timedelta(minutes=20))
         with open_run(flow, request) as again:
             again.copy(InlineLaneRunner(), print)
             assert again.report().taken_over == report["taken_over"]
-        seen = held(target_cluster, remote)
-        fill(source_cluster, topic, [0], 10)
-        wait_for_more(second, target_cluster, remote, seen)
+        seen = held(lab.target, remote)
+        fill(lab.source, topic, [0], 10)
+        wait_for_more(second, lab.target, remote, seen)
 
 
-def test_a_run_that_does_not_follow_has_the_flow_only_for_a_while(
-    topic: str,
-    config_file: Callable[..., Path],
-    copy_only: tuple[str, ...],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
-    config = config_file(f"A->B.topics = {topic}", *copy_only)
+def test_a_run_that_does_not_follow_has_the_flow_only_for_a_while(topic: str, lab: Lab) -> None:
+    config = lab.config(f"A->B.topics = {topic}", *lab.copy_only)
     flow = load_config(config).flows[0]
     remote = f"{flow.source.alias}.{topic}"
-    fill(source_cluster, topic, [0], 10)
+    fill(lab.source, topic, [0], 10)
     with following(config, flow.name) as run:
-        wait_for_more(run, target_cluster, remote, 0)
-        until(lambda: compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote}).equal)
+        wait_for_more(run, lab.target, remote, 0)
+        until(lambda: compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: remote}).equal)
         compacted = VerifyReport(
             flow.name, "verify", "", "", counts={"undeleted": 1}, not_covered=(NotCovered(topic, 0, 0, 9, f"{COMPACTION}1 record"),)
         )
@@ -346,30 +294,24 @@ def test_a_run_that_does_not_follow_has_the_flow_only_for_a_while(
                 copy_run(flow, RunRequest(flow.name, f"short-{number}"), InlineLaneRunner(), print)
             else:
                 write_tombstones(flow, compacted, "tombstones", print)
-            fill(source_cluster, topic, [0, 1], 20)
-            until(lambda: compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote}).equal)
+            fill(lab.source, topic, [0, 1], 20)
+            until(lambda: compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: remote}).equal)
         newer = last_run(config, flow.name)
         code, report = run.ended()
     assert (code, report["taken_over"], report["totals"]["records"]) == (0, newer["run_id"], 70)
-    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote})
+    found = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: remote})
     assert (found.equal, found.records) == (True, 70), found.differences[:3]
 
 
-def test_a_quiet_remote_topic_that_is_created_again_is_noticed(
-    topic: str,
-    config_file: Callable[..., Path],
-    copy_only: tuple[str, ...],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
-    config = config_file(f"A->B.topics = {topic}", *copy_only)
+def test_a_quiet_remote_topic_that_is_created_again_is_noticed(topic: str, lab: Lab) -> None:
+    config = lab.config(f"A->B.topics = {topic}", *lab.copy_only)
     flow = load_config(config).flows[0]
     remote = f"{flow.source.alias}.{topic}"
-    fill(source_cluster, topic, [0], 10)
+    fill(lab.source, topic, [0], 10)
     with following(config, flow.name) as run:
-        wait_for_more(run, target_cluster, remote, 0)
-        delete_topics(target_cluster.client_settings(), remote)
-        admin = AdminClient(target_cluster.client_settings())
+        wait_for_more(run, lab.target, remote, 0)
+        delete_topics(lab.target.client_settings(), remote)
+        admin = AdminClient(lab.target.client_settings())
         admin.create_topics([NewTopic(remote, 3, 1)])[remote].result(30)
         told = next(line for line in run.process.stderr or () if "stops: TargetRecreated" in line)
     assert f"{topic}-0" in told

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from tests.conftest import Lab
 from tests.copying.killed_twice import run_killed_twice
 from tests.copying.raw_batches import append_raw
 from tests.log_ends import until_markers
@@ -153,61 +154,39 @@ def assert_handled(flow: Flow, topic: str, source: SandboxCluster, target: Sandb
     assert sum(receipt.counters.records + receipt.counters.dropped - receipt.counters.added for receipt in receipts) == total
 
 
-def test_drop_change_and_fan_out_over_two_runs(
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    run_flow: RunFlow,
-    module: str,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
-    topic = topic_factory(source_cluster, partitions=2)
-    flow = flow_factory(f"A->B.topics = {topic}", f"ferry.message.handler = {module}:Handler", "ferry.message.handler.args = other")
+def test_drop_change_and_fan_out_over_two_runs(lab: Lab, module: str) -> None:
+    topic = lab.topic(lab.source, partitions=2)
+    flow = lab.flow(f"A->B.topics = {topic}", f"ferry.message.handler = {module}:Handler", "ferry.message.handler.args = other")
     for _ in range(2):
-        fill(source_cluster, topic, 1_000)
-        report = run_flow(flow)
+        fill(lab.source, topic, 1_000)
+        report = lab.run(flow)
         assert report.exit_code is ExitCode.DONE, report.problems()
-    assert_handled(flow, topic, source_cluster, target_cluster, b"other")
+    assert_handled(flow, topic, lab.source, lab.target, b"other")
     counted = sum((entry.counters for entry in report.partitions), ZERO)
     assert (counted.forwarded, counted.reframed, counted.dropped, counted.added) == (0, 0, 200, 400)
     assert counted.handled >= 2 * len(CODECS)
 
 
-def test_a_handler_hands_back_whatever_the_log_holds(
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    run_flow: RunFlow,
-    module: str,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
+def test_a_handler_hands_back_whatever_the_log_holds(lab: Lab, module: str) -> None:
     """Brokers append times that no client sends. Together in one batch, the times are further apart than 64 bits."""
-    topic = topic_factory(source_cluster, config={"message.timestamp.after.max.ms": str((1 << 63) - 1)})
-    flow = flow_factory(f"A->B.topics = {topic}", f"ferry.message.handler = {module}:returns")
+    topic = lab.topic(lab.source, config={"message.timestamp.after.max.ms": str((1 << 63) - 1)})
+    flow = lab.flow(f"A->B.topics = {topic}", f"ferry.message.handler = {module}:returns")
     times = (-5, -(1 << 63) + (1 << 42), -2, 1 << 62, -1, 0, 7)
     fields = [(b"", b"", (("", b""), ("h", None), ("h", b"1"))), (None, None, ()), (b"k", None, ())]
     batches = [build([Row(0, time, *fields[index % 3])], codec=index % 3) for index, time in enumerate(times)]
     append_raw(flow.source, topic, *batches)
-    report = run_flow(flow)
+    report = lab.run(flow)
     assert report.exit_code is ExitCode.DONE, report.problems()
-    (upstream,), (copies,) = read_all(source_cluster.bootstrap, topic), read_all(target_cluster.bootstrap, f"{flow.source.alias}.{topic}")
+    (upstream,), (copies,) = read_all(lab.source.bootstrap, topic), read_all(lab.target.bootstrap, f"{flow.source.alias}.{topic}")
     assert [record.content[3] for record in upstream] == list(times)
     assert [copy.content for copy in copies] == [record.content for record in upstream]
 
 
 @pytest.mark.long
-def test_lost_answers(
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    run_flow: RunFlow,
-    module: str,
-    monkeypatch: pytest.MonkeyPatch,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
-    topic = topic_factory(source_cluster, partitions=2)
-    flow = flow_factory(f"A->B.topics = {topic}", f"ferry.message.handler = {module}:Handler", "ferry.transaction.mb = 1")
-    fill(source_cluster, topic, 8_000, size=600)
+def test_lost_answers(lab: Lab, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = lab.topic(lab.source, partitions=2)
+    flow = lab.flow(f"A->B.topics = {topic}", f"ferry.message.handler = {module}:Handler", "ferry.transaction.mb = 1")
+    fill(lab.source, topic, 8_000, size=600)
     monkeypatch.setattr(lane, "RECOVERY_PAUSE_SECONDS", 0.01)
     chance, submit, struck = random.Random(5), ClusterConnection.submit, []
 
@@ -222,104 +201,75 @@ def test_lost_answers(
 
     monkeypatch.setattr(ClusterConnection, "submit", sometimes_lost)
     monkeypatch.setattr(ClusterConnection, "classified", lambda _self, problem: problem)
-    assert run_flow(flow).exit_code is ExitCode.DONE
+    assert lab.run(flow).exit_code is ExitCode.DONE
     assert struck
-    assert_handled(flow, topic, source_cluster, target_cluster)
+    assert_handled(flow, topic, lab.source, lab.target)
 
 
-def test_kills(
-    config_file: Callable[..., Path],
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    module: str,
-    tmp_path: Path,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
+def test_kills(lab: Lab, module: str, tmp_path: Path) -> None:
     """`ferry run` is killed as soon as each of two transactions has been committed, the next one under way."""
-    topic = topic_factory(source_cluster, partitions=2)
+    topic = lab.topic(lab.source, partitions=2)
     lines = (f"A->B.topics = {topic}", f"ferry.message.handler = {module}:Handler", "ferry.transaction.mb = 1", "ferry.lanes = 1")
-    flow = flow_factory(*lines)
-    fill(source_cluster, topic, 12_000, size=600)
-    run_killed_twice(config_file(*lines), flow, tmp_path)
-    assert_handled(flow, topic, source_cluster, target_cluster)
+    flow = lab.flow(*lines)
+    fill(lab.source, topic, 12_000, size=600)
+    run_killed_twice(lab.config(*lines), flow, tmp_path)
+    assert_handled(flow, topic, lab.source, lab.target)
 
 
-def test_an_exception_stops_its_partition_before_the_record(
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    run_flow: RunFlow,
-    produce: Callable[..., None],
-    module: str,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
-    topic = topic_factory(source_cluster, partitions=2)
-    produce(source_cluster, topic, [(0, None, b"private" if number == 33 else b"%d" % number) for number in range(60)])
-    produce(source_cluster, topic, [(1, None, b"%d" % number) for number in range(60)])
-    flow = flow_factory(f"A->B.topics = {topic}", f"ferry.message.handler = {module}:stumbles")
+def test_an_exception_stops_its_partition_before_the_record(lab: Lab, module: str) -> None:
+    topic = lab.topic(lab.source, partitions=2)
+    lab.produce(lab.source, topic, [(0, None, b"private" if number == 33 else b"%d" % number) for number in range(60)])
+    lab.produce(lab.source, topic, [(1, None, b"%d" % number) for number in range(60)])
+    flow = lab.flow(f"A->B.topics = {topic}", f"ferry.message.handler = {module}:stumbles")
     for _ in range(2):
-        report = run_flow(flow)
+        report = lab.run(flow)
         assert report.exit_code is ExitCode.PARTLY_FAILED
         (failure,) = report.failed
         assert (failure.topic, failure.partition, failure.error) == (topic, 0, "HandlerFailed")
         assert failure.problem.startswith("offset 33: the handler raised ValueError at handlers_")
         assert "private" not in str(report.document())
-    copies = read_all(target_cluster.bootstrap, f"{flow.source.alias}.{topic}")
+    copies = read_all(lab.target.bootstrap, f"{flow.source.alias}.{topic}")
     assert [[int(record.value or b"") for record in side] for side in copies] == [list(range(1, 33, 2)), list(range(1, 60, 2))]
-    flow = flow_factory(f"A->B.topics = {topic}", f"ferry.message.handler = {module}:drops")
-    assert run_flow(flow).exit_code is ExitCode.DONE
+    flow = lab.flow(f"A->B.topics = {topic}", f"ferry.message.handler = {module}:drops")
+    assert lab.run(flow).exit_code is ExitCode.DONE
     assert sum(receipt.counters.dropped for receipt in read_receipts(flow)) == 17 + 30 + 27
-    assert [len(side) for side in read_all(target_cluster.bootstrap, f"{flow.source.alias}.{topic}")] == [16, 30]
+    assert [len(side) for side in read_all(lab.target.bootstrap, f"{flow.source.alias}.{topic}")] == [16, 30]
 
 
-def test_a_listener_is_told_around_each_lane(
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    run_flow: RunFlow,
-    produce: Callable[..., None],
-    module: str,
-    source_cluster: SandboxCluster,
-) -> None:
-    topic = topic_factory(source_cluster, partitions=2)
-    produce(source_cluster, topic, [(number % 2, None, b"x") for number in range(10)])
+def test_a_listener_is_told_around_each_lane(lab: Lab, module: str) -> None:
+    topic = lab.topic(lab.source, partitions=2)
+    lab.produce(lab.source, topic, [(number % 2, None, b"x") for number in range(10)])
     lines = (f"A->B.topics = {topic}", f"ferry.assignment.listener = {module}:Listener", "ferry.lanes = 1")
     told = __import__(module).TOLD
-    report = run_flow(flow_factory(*lines, "ferry.assignment.listener.args = starting"))
+    report = lab.run(lab.flow(*lines, "ferry.assignment.listener.args = starting"))
     assert report.exit_code is ExitCode.PARTLY_FAILED
     assert [failure.error for failure in report.failed] == ["ListenerFailed"]
     assert "before_starting: raised OSError at handlers_" in report.failed[0].problem
     assert "private" not in str(report.document())
     assert (report.records, told) == (0, [("starting", [(topic, 0, 0), (topic, 1, 0)])])
     told.clear()
-    report = run_flow(flow_factory(*lines, "ferry.assignment.listener.args = releasing"))
+    report = lab.run(lab.flow(*lines, "ferry.assignment.listener.args = releasing"))
     assert [failure.error for failure in report.failed] == ["ListenerFailed"]
     assert report.records == 10
     assert told == [("starting", [(topic, 0, 0), (topic, 1, 0)]), ("releasing", [(topic, 0, 5), (topic, 1, 5)])]
 
 
-def test_refused_records_alone_are_skipped(
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    run_flow: RunFlow,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
+def test_refused_records_alone_are_skipped(lab: Lab) -> None:
     """Two records of many are too old for the target, one is too large; all three stand within larger batches."""
-    topic = topic_factory(source_cluster)
-    producer = Producer({**source_cluster.client_settings(), "linger.ms": 100, "message.max.bytes": 3_000_000})
+    topic = lab.topic(lab.source)
+    producer = Producer({**lab.source.client_settings(), "linger.ms": 100, "message.max.bytes": 3_000_000})
     refused, now = {41, 77, 150}, round(time.time() * 1000)
     for number in range(300):
         value = os.urandom(60_000) if number == 150 else b"%d" % number
         producer.produce(topic, value, timestamp=1_000 if number in {41, 77} else now)
     assert producer.flush(30) == 0
-    stops = flow_factory(f"A->B.topics = {topic}")
+    stops = lab.flow(f"A->B.topics = {topic}")
     limits = {"message.timestamp.before.max.ms": "3600000", "max.message.bytes": "50000"}
-    topic_factory(target_cluster, name=f"{stops.source.alias}.{topic}", config=limits)
-    report = run_flow(stops)
+    lab.topic(lab.target, name=f"{stops.source.alias}.{topic}", config=limits)
+    report = lab.run(stops)
     assert (report.exit_code, [failure.error for failure in report.failed]) == (ExitCode.PARTLY_FAILED, ["BatchRefused"])
-    flow = flow_factory(f"A->B.topics = {topic}", "ferry.abort.on.send.failure = false")
-    report = run_flow(flow)
+    flow = lab.flow(f"A->B.topics = {topic}", "ferry.abort.on.send.failure = false")
+    report = lab.run(flow)
     assert (report.exit_code, report.failed) == (ExitCode.DATA_LOST, ())
     assert [type(problem).__name__ for problem in report.problems()] == ["RecordsSkipped"]
     assert [(loss.upstream_start, loss.upstream_end, loss.kind) for loss in report.losses] == [
@@ -327,14 +277,14 @@ def test_refused_records_alone_are_skipped(
     ]
     assert ["INVALID_TIMESTAMP" in loss.reason for loss in report.losses] == [True, True, False]
     assert "MESSAGE_TOO_LARGE" in report.losses[2].reason
-    (upstream,), (copies,) = read_all(source_cluster.bootstrap, topic), read_all(target_cluster.bootstrap, f"{flow.source.alias}.{topic}")
+    (upstream,), (copies,) = read_all(lab.source.bootstrap, topic), read_all(lab.target.bootstrap, f"{flow.source.alias}.{topic}")
     assert [copy.content for copy in copies] == [record.content for record in upstream if record.offset not in refused]
     images = {
         (start + step, base + step) for receipt in read_receipts(flow) for start, base, count in receipt.runs for step in range(count)
     }
     kept = [record.offset for record in upstream if record.offset not in refused]
     assert images == set(zip(kept, [copy.offset for copy in copies], strict=True))
-    assert run_flow(flow).exit_code is ExitCode.DONE
+    assert lab.run(flow).exit_code is ExitCode.DONE
     assert len(open_losses(flow)) == 3
     acknowledge_losses(flow)
     assert open_losses(flow) == []

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.opened import assemble_report, compact_ledger, copy_run, declare_foreign, seed, translated_groups
+from tests.conftest import Lab
+from tests.opened import append_records, assemble_report, compact_ledger, copy_run, declare_foreign, flow_status, seed, translated_groups
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.topics import delete_topics
 
-from ferry.clusters.logs.internal_producer import append_records
 from ferry.config import Flow, load_config
 from ferry.copying import ledger_compaction as upkeep
 from ferry.copying.guard_reading import guarded
@@ -31,7 +31,6 @@ from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import FlowRecord, encode_state
 from ferry.migration.positions import GivenPositions
-from ferry.monitoring.status import flow_status
 from ferry.policy.naming import ledger_topic, state_topic
 from ferry.sandbox.sample_data import commit
 from ferry.syncs.translated_groups import TranslatedGroups
@@ -57,7 +56,7 @@ class KilledRunner(InlineLaneRunner):
     after: int
     struck: list[str] = field(default_factory=list)
 
-    def run(self, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
+    def run(self, opened: OpenFlow, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
         prepare = TransactionEnd.prepare
 
         async def killed(self_: TransactionEnd, *arguments: object) -> None:
@@ -69,7 +68,7 @@ class KilledRunner(InlineLaneRunner):
 
         with self.patch.context() as patch:
             patch.setattr(TransactionEnd, "prepare", killed)
-            yield from super().run(job, tasks)
+            yield from super().run(opened, job, tasks)
 
 
 @dataclass
@@ -314,27 +313,21 @@ def test_a_side_that_was_lost_gets_its_own_records_back(pair: Pair, run_flow: Ru
         assert [sorted(found) for found in pair.b.of(origin)] == [sorted(wanted) for wanted in expected(origin)]
 
 
-def test_what_another_replicator_copied_never_goes_back(
-    config_file: Callable[..., Path],
-    topic_factory: Callable[..., str],
-    run_flow: RunFlow,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
-    topic = topic_factory(source_cluster, partitions=PARTITIONS)
-    topic_factory(target_cluster, partitions=PARTITIONS, name=topic)
-    there, back = load_config(config_file("B->A.enabled = true", IDENTITY, "ferry.lanes = 2", f"topics = {topic}")).flows
-    a, b = Side("a", source_cluster, topic), Side("b", target_cluster, topic)
+def test_what_another_replicator_copied_never_goes_back(lab: Lab) -> None:
+    topic = lab.topic(lab.source, partitions=PARTITIONS)
+    lab.topic(lab.target, partitions=PARTITIONS, name=topic)
+    there, back = load_config(lab.config("B->A.enabled = true", IDENTITY, "ferry.lanes = 2", f"topics = {topic}")).flows
+    a, b = Side("a", lab.source, topic), Side("b", lab.target, topic)
     a.write(30)
-    Side("a", target_cluster, topic).write(30)  # the other replicator's copy of them
+    Side("a", lab.target, topic).write(30)  # the other replicator's copy of them
     for flow in (there, back):
-        assert {failure.error for failure in run_flow(flow).failed} == {"PositionDisagrees"}
+        assert {failure.error for failure in lab.run(flow).failed} == {"PositionDisagrees"}
     copied = {(topic, number): 15 for number in range(PARTITIONS)}
     assert seed(there, RunRequest(there.name, "seed-1"), GivenPositions("operator: file", copied, binding=True)).exit_code is ExitCode.DONE
     a.write(10)
     b.write(20)
     for flow in (there, back):
-        assert run_flow(flow).exit_code is ExitCode.DONE
+        assert lab.run(flow).exit_code is ExitCode.DONE
     done(there, back)
     assert_once(a, b)
     b.write(6)  # not copied yet when an operator seeds the flow that writes there: they are not declared with it
@@ -343,22 +336,16 @@ def test_what_another_replicator_copied_never_goes_back(
     assert_once(a, b)
 
 
-def test_backfills_of_both_flows_bring_history_once(
-    config_file: Callable[..., Path],
-    topic_factory: Callable[..., str],
-    run_flow: RunFlow,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
+def test_backfills_of_both_flows_bring_history_once(lab: Lab) -> None:
     """History from before the flows' starts, appended behind newer records on both sides, does not come back either."""
-    topic = topic_factory(source_cluster, partitions=PARTITIONS)
-    topic_factory(target_cluster, partitions=PARTITIONS, name=topic)
-    there, back = load_config(config_file(*BOTH, f"topics = {topic}", "ferry.start = latest")).flows
-    a, b = Side("a", source_cluster, topic), Side("b", target_cluster, topic)
+    topic = lab.topic(lab.source, partitions=PARTITIONS)
+    lab.topic(lab.target, partitions=PARTITIONS, name=topic)
+    there, back = load_config(lab.config(*BOTH, f"topics = {topic}", "ferry.start = latest")).flows
+    a, b = Side("a", lab.source, topic), Side("b", lab.target, topic)
     for side in (a, b):
         side.write(20)
     for flow in (there, back):
-        assert run_flow(flow).records == 0
+        assert lab.run(flow).records == 0
     for side in (a, b):
         side.write(10)
     interval = {"since": datetime(2020, 1, 1, tzinfo=UTC), "until": datetime(2100, 1, 1, tzinfo=UTC)}

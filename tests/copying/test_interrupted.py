@@ -18,6 +18,7 @@ import kafka.errors as kafka_errors
 import pytest
 from confluent_kafka import Producer
 from kafka.future import Future
+from tests.conftest import Lab
 from tests.log_ends import until_markers
 from tests.opened import read_receipts
 from tools.kafka import RecordSeen, SandboxCluster, read_all
@@ -30,6 +31,7 @@ from ferry.copying.lane_messages import CopyJob, LaneResult, LaneTask
 from ferry.copying.lane_runner import InlineLaneRunner, More
 from ferry.copying.transaction import TransactionState
 from ferry.errors import ClusterUnreachable, ExitCode
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import RunReport
 from ferry.wire.ranges import end_of_range_at, union
 
@@ -78,8 +80,8 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def topic(source_cluster: SandboxCluster, topic_factory: Callable[..., str]) -> str:
-    return topic_factory(source_cluster, partitions=3)
+def topic(lab: Lab) -> str:
+    return lab.topic(lab.source, partitions=3)
 
 
 @pytest.fixture
@@ -127,17 +129,8 @@ def assert_exact(flow: Flow, topic: str, source: SandboxCluster, target: Sandbox
 
 @pytest.mark.parametrize("fate", ["lost", "not sent"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_request_of_each_kind(
-    kind: str,
-    fate: str,
-    flow: Flow,
-    topic: str,
-    run_flow: RunFlow,
-    monkeypatch: pytest.MonkeyPatch,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
-    fill(source_cluster, topic, 0, 6_000)
+def test_one_request_of_each_kind(kind: str, fate: str, flow: Flow, topic: str, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(lab.source, topic, 0, 6_000)
     seen: Counter[str] = Counter()
 
     def every_third_of_the_kind(request: Any) -> str | None:  # a lost commit is followed by one that asks for its outcome
@@ -146,10 +139,10 @@ def test_one_request_of_each_kind(
         return fate if name == kind and seen[name] % 3 == 1 and seen[name] < 20 else None
 
     network = BadNetwork(monkeypatch, every_third_of_the_kind)
-    report = run_flow(flow)
+    report = lab.run(flow)
     assert report.exit_code is ExitCode.DONE, report.problems()
     assert network.struck[f"{'EndTxnRequest' if kind == 'abort' else kind} {fate}"] >= 1
-    assert_exact(flow, topic, source_cluster, target_cluster)
+    assert_exact(flow, topic, lab.source, lab.target)
 
 
 def copy_over_a_bad_network(
@@ -172,16 +165,9 @@ def copy_over_a_bad_network(
     assert run_flow(flow).exit_code is ExitCode.DONE
 
 
-def test_what_was_fetched_ahead_of_a_commit_whose_answer_is_lost(
-    flow: Flow,
-    topic: str,
-    run_flow: RunFlow,
-    monkeypatch: pytest.MonkeyPatch,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
+def test_what_was_fetched_ahead_of_a_commit_whose_answer_is_lost(flow: Flow, topic: str, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first transaction is committed, the next one's units wait in the appender that the recovery throws away."""
-    fill(source_cluster, topic, 0, 30_000)
+    fill(lab.source, topic, 0, 30_000)
     waiting: list[int] = []
     commit = lane.Lane._commit
 
@@ -199,9 +185,9 @@ def test_what_was_fetched_ahead_of_a_commit_whose_answer_is_lost(
 
     BadNetwork(monkeypatch, lost)
     monkeypatch.setattr(lane, "RECOVERIES", 1)  # every transaction meets a lost answer, none comes twice
-    assert run_flow(flow).exit_code is ExitCode.DONE
+    assert lab.run(flow).exit_code is ExitCode.DONE
     assert sum(map(bool, waiting)) > 2
-    assert_exact(flow, topic, source_cluster, target_cluster)
+    assert_exact(flow, topic, lab.source, lab.target)
 
 
 class AnswersAtTheLastMoment:
@@ -240,20 +226,13 @@ class AnswersAtTheLastMoment:
         await self._mend(of)
 
 
-def test_answers_that_arrive_during_another_question(
-    flow: Flow,
-    topic: str,
-    run_flow: RunFlow,
-    monkeypatch: pytest.MonkeyPatch,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
+def test_answers_that_arrive_during_another_question(flow: Flow, topic: str, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last answers of a transaction come while the lane asks for leaders: it must handle them before it commits."""
-    fill(source_cluster, topic, 0, 6_000)
+    fill(lab.source, topic, 0, 6_000)
     answers = AnswersAtTheLastMoment(monkeypatch, topic, lost={1, 3})
-    assert run_flow(flow).exit_code is ExitCode.DONE
+    assert lab.run(flow).exit_code is ExitCode.DONE
     assert answers.closed > 3
-    assert_exact(flow, topic, source_cluster, target_cluster)
+    assert_exact(flow, topic, lab.source, lab.target)
 
 
 class WorkersDieWithTheSource:
@@ -263,9 +242,9 @@ class WorkersDieWithTheSource:
         self._source = source
         self.restarting: threading.Timer | None = None
 
-    def run(self, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
+    def run(self, opened: OpenFlow, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
         if self.restarting is not None:
-            yield from InlineLaneRunner().run(job, tasks)
+            yield from InlineLaneRunner().run(opened, job, tasks)
             return
         self._source.kill()
         self.restarting = threading.Timer(3.0, self._source.run)
@@ -274,78 +253,52 @@ class WorkersDieWithTheSource:
 
 @pytest.mark.long
 def test_a_source_that_restarts_while_lost_lanes_are_planned_again(
-    flow_factory: Callable[..., Flow],
-    cluster_factory: Callable[..., SandboxCluster],
-    topic_factory: Callable[..., str],
-    run_flow: RunFlow,
-    monkeypatch: pytest.MonkeyPatch,
-    target_cluster: SandboxCluster,
+    lab: Lab, cluster_factory: Callable[..., SandboxCluster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = cluster_factory()
-    topic = topic_factory(source, partitions=3)
-    flow = flow_factory(f"A->B.topics = {topic}", source=source)
+    topic = lab.topic(source, partitions=3)
+    flow = lab.flow(f"A->B.topics = {topic}", source=source)
     fill(source, topic, 0, 2_000)
     monkeypatch.setattr(admin, "FIRST_ATTEMPT_SECONDS", 1.0)
     monkeypatch.setattr(admin, "ANY_BROKER_SECONDS", 1.0)
     runner = WorkersDieWithTheSource(source)
-    assert run_flow(flow, runner=runner).exit_code is ExitCode.DONE
+    assert lab.run(flow, runner=runner).exit_code is ExitCode.DONE
     assert runner.restarting is not None
     runner.restarting.join()
-    assert_exact(flow, topic, source, target_cluster)
+    assert_exact(flow, topic, source, lab.target)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("side_by_side", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_any_request_at_any_time(
-    seed: int,
-    side_by_side: bool,
-    flow: Flow,
-    topic: str,
-    run_flow: RunFlow,
-    monkeypatch: pytest.MonkeyPatch,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
+def test_any_request_at_any_time(seed: int, side_by_side: bool, flow: Flow, topic: str, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     if side_by_side:
         monkeypatch.setattr(lane_runner, "FAR_SECONDS", -1.0)
-    copy_over_a_bad_network(flow, topic, run_flow, monkeypatch, source_cluster, seed)
-    assert_exact(flow, topic, source_cluster, target_cluster)
+    copy_over_a_bad_network(flow, topic, lab.run, monkeypatch, lab.source, seed)
+    assert_exact(flow, topic, lab.source, lab.target)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("side_by_side", [False, True])
 def test_any_request_at_any_time_by_the_older_transaction_protocol(
-    side_by_side: bool,
-    topic: str,
-    flow_factory: Callable[..., Flow],
-    cluster_factory: Callable[..., SandboxCluster],
-    run_flow: RunFlow,
-    monkeypatch: pytest.MonkeyPatch,
-    source_cluster: SandboxCluster,
+    side_by_side: bool, topic: str, lab: Lab, cluster_factory: Callable[..., SandboxCluster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = cluster_factory(features=("transaction.version=1",))
     if side_by_side:
         monkeypatch.setattr(lane_runner, "FAR_SECONDS", -1.0)
-    flow = flow_factory(f"A->B.topics = {topic}", "A->B.ferry.transaction.mb = 1", "A->B.ferry.lanes = 2", target=target)
-    copy_over_a_bad_network(flow, topic, run_flow, monkeypatch, source_cluster, 1)
-    assert_exact(flow, topic, source_cluster, target)
+    flow = lab.flow(f"A->B.topics = {topic}", "A->B.ferry.transaction.mb = 1", "A->B.ferry.lanes = 2", target=target)
+    copy_over_a_bad_network(flow, topic, lab.run, monkeypatch, lab.source, 1)
+    assert_exact(flow, topic, lab.source, target)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_at_least_once_loses_nothing_and_what_comes_twice_comes_in_order(
-    seed: int,
-    topic: str,
-    flow_factory: Callable[..., Flow],
-    run_flow: RunFlow,
-    monkeypatch: pytest.MonkeyPatch,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
+    seed: int, topic: str, lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flow = flow_factory(f"A->B.topics = {topic}", "A->B.ferry.transaction.mb = 1", "A->B.transaction.producer = false")
-    copy_over_a_bad_network(flow, topic, run_flow, monkeypatch, source_cluster, seed)
-    upstream, downstream = read_all(source_cluster.bootstrap, topic), read_all(target_cluster.bootstrap, f"{flow.source.alias}.{topic}")
+    flow = lab.flow(f"A->B.topics = {topic}", "A->B.ferry.transaction.mb = 1", "A->B.transaction.producer = false")
+    copy_over_a_bad_network(flow, topic, lab.run, monkeypatch, lab.source, seed)
+    upstream, downstream = read_all(lab.source.bootstrap, topic), read_all(lab.target.bootstrap, f"{flow.source.alias}.{topic}")
     receipts = read_receipts(flow)
     for number, (records, copies) in enumerate(zip(upstream, downstream, strict=True)):
         wanted, found = numbers_of(records), numbers_of(copies)

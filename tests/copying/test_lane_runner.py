@@ -95,14 +95,15 @@ class Lanes:
         async def run(_: object, lane: LaneTask, *__: object) -> LaneResult:
             return await work(lane)
 
-        monkeypatch.setattr(lane_runner, "connected", lambda *_: Connected())
+        side = SimpleNamespace(connected=lambda _: Connected())
+        self.opened: Any = SimpleNamespace(source=side, target=side)
         monkeypatch.setattr(lane_runner, "ClusterConnection", Connection)
         monkeypatch.setattr(lane_runner, "LANES_BESIDE", 2)
         monkeypatch.setattr(lane_runner._Lanes, "_run", run)
         self.tasks = [LaneTask(number, f"lane-{number}", ProducerIdentity(1, 0), (task(),)) for number in range(3)]
 
     def results(self) -> list[LaneResult]:
-        return list(run_lanes(self.job, self.tasks))
+        return list(run_lanes(self.opened, self.job, self.tasks))
 
     def follow(self) -> None:
         """From now on."""
@@ -175,7 +176,7 @@ def test_lanes_side_by_side_end_when_nobody_wants_their_results(monkeypatch: pyt
         return LaneResult(lane.lane)
 
     lanes = Lanes(monkeypatch, loop, work)
-    results = run_lanes(lanes.job, lanes.tasks)
+    results = run_lanes(lanes.opened, lanes.job, lanes.tasks)
     assert next(results).lane == 0
     results.close()
     assert lanes.cluster.opened == []
@@ -194,7 +195,7 @@ def test_lanes_that_follow_run_all_at_the_same_time_and_new_ones_join_them(monke
     lanes = Lanes(monkeypatch, loop, work)
     lanes.follow()
     later = [[], [replace(lanes.tasks[0], lane=3)], [replace(lanes.tasks[0], lane=4)]]
-    results = run_lanes(lanes.job, lanes.tasks, lambda: later.pop(0) if later else [])
+    results = run_lanes(lanes.opened, lanes.job, lanes.tasks, lambda: later.pop(0) if later else [])
     assert sorted(result.lane for result in results) == [0, 1, 2, 3, 4]
     assert lanes.cluster.opened == []
 
@@ -213,7 +214,7 @@ def test_the_processor_time_of_a_lane_that_follows_is_all_told(monkeypatch: pyte
 
     lanes = Lanes(monkeypatch, loop, work)
     lanes.follow()
-    assert sum(result.cpu_seconds for result in run_lanes(lanes.job, lanes.tasks[:1])) == 10.0
+    assert sum(result.cpu_seconds for result in run_lanes(lanes.opened, lanes.job, lanes.tasks[:1])) == 10.0
 
 
 def test_lanes_that_follow_end_when_the_driver_raises(monkeypatch: pytest.MonkeyPatch, loop: EventLoop) -> None:
@@ -232,7 +233,7 @@ def test_lanes_that_follow_end_when_the_driver_raises(monkeypatch: pytest.Monkey
     lanes = Lanes(monkeypatch, loop, work)
     lanes.follow()
     with pytest.raises(Superseded):
-        list(run_lanes(lanes.job, lanes.tasks, taken_over))
+        list(run_lanes(lanes.opened, lanes.job, lanes.tasks, taken_over))
     assert lanes.cluster.opened == []
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from confluent_kafka import IsolationLevel, Producer, TopicPartition
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, AdminClient, OffsetSpec, ResourcePatternType, ResourceType
-from tests.conftest import ClusterFactory, ConfigFile, FlowFactory, RunFlow, TopicFactory
+from tests.conftest import ClusterFactory, ConfigFile, Lab, RunFlow, TopicFactory
 from tests.copying.unended import append_unended
 from tests.opened import administration
 from tools.kafka import SandboxCluster
@@ -26,6 +26,7 @@ from ferry.cli.main import app
 from ferry.clusters.logs.held_back import LastStableLag, OpenTransaction
 from ferry.clusters.logs.open_transactions import open_transactions
 from ferry.clusters.net.partitions import TopicPartition as Key
+from ferry.clusters.open_cluster import open_cluster
 from ferry.config import Flow, load_config
 from ferry.copying import last_stable_lag as last_stable_lag_module
 from ferry.copying.last_stable_lag import _at_work, aged, aged_by_records, overdue, still_open
@@ -172,86 +173,95 @@ def test_what_ends_at_once_only_waited_for_its_markers(monkeypatch: pytest.Monke
 
 
 @pytest.mark.brokers
-def test_an_open_transaction_at_the_source_is_shown_and_fails_the_partition_when_it_is_old(
-    source_cluster: SandboxCluster,
-    topic_factory: TopicFactory,
-    flow_factory: FlowFactory,
-    config_file: ConfigFile,
-    copy_only: tuple[str, ...],
-    run_flow: RunFlow,
-    produce: Callable[..., None],
-) -> None:
-    topic = topic_factory(source_cluster, partitions=2)
-    produce(source_cluster, topic, [(partition, None, b"before") for partition in (0, 1) for _ in range(5)])
-    producer = begun(source_cluster, topic, f"payments-{topic}")
-    produce(source_cluster, topic, [(0, None, b"behind")])
-    lines = (f"A->B.topics = {topic}", *copy_only)
-    young = flow_factory(*lines)
-    report = run_flow(young)
+def test_a_log_that_begins_behind_its_last_stable_offset(lab: Lab) -> None:
+    """DeleteRecords removes the first records of an open transaction. Since Kafka 4.0 the log begins behind its committed end then."""
+    copied, new = lab.topic(lab.source, partitions=1), lab.topic(lab.source, partitions=1)
+    lab.produce(lab.source, copied, [(0, None, b"before")] * 5)
+    lab.run(lab.flow(f"A->B.topics = {copied}", *lab.copy_only))
+    lab.produce(lab.source, new, [(0, None, b"before")] * 5)
+    producers = [begun(lab.source, topic, f"payments-{topic}") for topic in (copied, new)]
+    lines = (f"A->B.topics = {copied},{new}", *lab.copy_only)
+    flow, admin = lab.flow(*lines), AdminClient(lab.source.client_settings())
+    for topic in (copied, new):
+        lab.produce(lab.source, topic, [(0, None, b"behind")] * 4)
+        admin.delete_records([TopicPartition(topic, 0, 7)])[TopicPartition(topic, 0, 7)].result(30)
+        assert stable_end(lab.source, topic) == 5
+    for _ in range(2):
+        report = lab.run(flow)
+        assert (report.records, report.failed) == (0, ())
+        code, found, _ = shown(lab.config(*lines), "plan", flow.name)
+        assert (code, found["failed"], len(found["open_transactions"])) == (ExitCode.DONE, [], 2)
+    for producer in producers:
+        producer.commit_transaction(30)
+    report = lab.run(flow)
+    assert (report.records, report.failed) == (10, ())
+    assert [(loss.topic, loss.upstream_start, loss.upstream_end) for loss in report.losses] == [(copied, 5, 7)]
+
+
+@pytest.mark.brokers
+def test_an_open_transaction_at_the_source_is_shown_and_fails_the_partition_when_it_is_old(lab: Lab) -> None:
+    topic = lab.topic(lab.source, partitions=2)
+    lab.produce(lab.source, topic, [(partition, None, b"before") for partition in (0, 1) for _ in range(5)])
+    producer = begun(lab.source, topic, f"payments-{topic}")
+    lab.produce(lab.source, topic, [(0, None, b"behind")])
+    lines = (f"A->B.topics = {topic}", *lab.copy_only)
+    young = lab.flow(*lines)
+    report = lab.run(young)
     assert (report.exit_code, report.records, report.failed) == (ExitCode.DONE, 10, ())
-    code, status, text = shown(config_file(*lines), "status", young.name)
+    code, status, text = shown(lab.config(*lines), "status", young.name)
     (entry,) = status["flows"][0]["open_transactions"]
     assert (code, entry["transactional_id"], entry["state"], entry["overdue"]) == (0, f"payments-{topic}", "Ongoing", False)
     assert (entry["stable_end"], entry["high_watermark"], entry["cluster"]) == (5, 9, young.source.alias)
     assert [part["open_transaction_at"] for part in status["flows"][0]["partitions"]] == [5, None]
     assert "open: cluster" in text
 
-    old = flow_factory(*lines, AT_ONCE)
+    old = lab.flow(*lines, AT_ONCE)
     for command in ("status", "plan"):
-        code, found, text = shown(config_file(*lines, AT_ONCE), command, old.name)
+        code, found, text = shown(lab.config(*lines, AT_ONCE), command, old.name)
         assert code == ExitCode.PARTLY_FAILED
         assert f"producer id {entry['producer_id']}, epoch {entry['producer_epoch']}, transactional id payments-{topic}" in text
         assert "from offset 5 on" in text
     (failure,) = found["failed"]
     assert (failure["topic"], failure["partition"], failure["error"]) == (topic, 0, "TransactionHangs")
-    produce(source_cluster, topic, [(1, None, b"later")])
+    lab.produce(lab.source, topic, [(1, None, b"later")])
     for copied in (1, 0):  # a run that copies, and one that has nothing to copy
-        report = run_flow(old)
+        report = lab.run(old)
         assert (report.records, report.exit_code) == (copied, ExitCode.PARTLY_FAILED)
         (failed,) = report.failed
         assert (failed.topic, failed.partition, failed.error) == (topic, 0, "TransactionHangs")
     producer.commit_transaction(30)
-    report = run_flow(old)
+    report = lab.run(old)
     assert (report.exit_code, report.records) == (ExitCode.DONE, 4)
 
 
 @pytest.mark.brokers
-def test_on_the_target_strangers_are_named_and_own_leftovers_are_settled(
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    topic_factory: TopicFactory,
-    flow_factory: FlowFactory,
-    config_file: ConfigFile,
-    copy_only: tuple[str, ...],
-    run_flow: RunFlow,
-    produce: Callable[..., None],
-) -> None:
-    topic = topic_factory(source_cluster)
-    produce(source_cluster, topic, [(0, None, b"first")])
-    lines = (f"A->B.topics = {topic}", *copy_only, AT_ONCE)
-    flow = flow_factory(*lines)
-    assert run_flow(flow).exit_code == ExitCode.DONE
+def test_on_the_target_strangers_are_named_and_own_leftovers_are_settled(lab: Lab) -> None:
+    topic = lab.topic(lab.source)
+    lab.produce(lab.source, topic, [(0, None, b"first")])
+    lines = (f"A->B.topics = {topic}", *lab.copy_only, AT_ONCE)
+    flow = lab.flow(*lines)
+    assert lab.run(flow).exit_code == ExitCode.DONE
     remote = f"{flow.source.alias}.{topic}"
-    left = begun(target_cluster, remote, flow.transactional_id(0))  # as a killed run leaves it
-    config = config_file(*lines)
+    left = begun(lab.target, remote, flow.transactional_id(0))  # as a killed run leaves it
+    config = lab.config(*lines)
     for command in ("status", "plan"):
         code, found, _ = shown(config, command, flow.name)
         assert (code, (found if command == "plan" else found["flows"][0])["open_transactions"]) == (ExitCode.DONE, [])
-    held_at = stable_end(target_cluster, remote)
-    produce(source_cluster, topic, [(0, None, b"second")])
-    assert run_flow(flow).exit_code == ExitCode.DONE
-    assert stable_end(target_cluster, remote) > held_at + 3
+    held_at = stable_end(lab.target, remote)
+    lab.produce(lab.source, topic, [(0, None, b"second")])
+    assert lab.run(flow).exit_code == ExitCode.DONE
+    assert stable_end(lab.target, remote) > held_at + 3
     del left
 
-    stranger = begun(target_cluster, remote, f"stranger-{topic}")
-    produce(source_cluster, topic, [(0, None, b"third")])
-    report = run_flow(flow)
+    stranger = begun(lab.target, remote, f"stranger-{topic}")
+    lab.produce(lab.source, topic, [(0, None, b"third")])
+    report = lab.run(flow)
     (failed,) = report.failed
     assert (failed.topic, failed.partition, failed.error, report.records) == (topic, 0, "TransactionHangs", 1)
     assert f"cluster {flow.target.alias}, {remote}-0" in failed.problem
     assert f"transactional id stranger-{topic}" in failed.problem
     stranger.abort_transaction(30)
-    assert run_flow(flow).exit_code == ExitCode.DONE
+    assert lab.run(flow).exit_code == ExitCode.DONE
 
 
 @pytest.mark.brokers
@@ -291,7 +301,8 @@ def test_a_transaction_that_its_coordinator_forgot_is_ended_by_the_command_that_
     for future in administrator.create_acls([AclBinding(*binding)]).values():
         future.result(30)
     wanted = f"its producers are hidden: grant Read on topic {topic} at cluster {blind.source.alias} to User:blind"
-    assert open_transactions(blind.source, [Key(topic, 0)]) == {(topic, 0): wanted}
+    with open_cluster(blind.source) as opened:
+        assert open_transactions(opened, [Key(topic, 0)]) == {(topic, 0): wanted}
 
     hidden = LastStableLag(topic, 0, blind.source.alias, blind.source.bootstrap, Key(topic, 0), 1, 3, hidden="hidden")
     now = round(time.time() * 1000)
@@ -315,17 +326,15 @@ def _flow(config: Path) -> Flow:
 
 
 @pytest.mark.brokers
-def test_a_transaction_that_cannot_be_seen_is_as_young_as_its_records(
-    source_cluster: SandboxCluster, topic_factory: TopicFactory, flow_factory: FlowFactory
-) -> None:
+def test_a_transaction_that_cannot_be_seen_is_as_young_as_its_records(lab: Lab) -> None:
     """Its records lie behind the last stable offset, where a question for committed records does not look."""
-    topic = topic_factory(source_cluster)
+    topic = lab.topic(lab.source)
     now = round(time.time() * 1000)
-    producer = Producer(source_cluster.client_settings())
+    producer = Producer(lab.source.client_settings())
     producer.produce(topic, b"before", timestamp=now - 7_200_000)
     producer.flush(30)
-    hides = begun(source_cluster, topic, f"payments-{topic}")
-    source = flow_factory().source
+    hides = begun(lab.source, topic, f"payments-{topic}")
+    source = lab.flow().source
     hidden = LastStableLag(topic, 0, source.alias, source.bootstrap, Key(topic, 0), 1, 2, hidden="hidden")
     with administration(source) as admin:
         verdicts = [aged_by_records([hidden], admin, now + 60_000, warn_ms)[0].overdue for warn_ms in (1, 3_600_000)]

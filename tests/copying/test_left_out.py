@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import time
 from collections.abc import Callable
 
 import pytest
 from tests.copying.test_outcomes import RunFlow, Side, equal, source, target
-from tests.opened import plan_run
+from tests.opened import flow_status, plan_run
 from tools.kafka.topics import delete_topics
 
 from ferry.cli.status_text import status_parts
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, ExitCode
-from ferry.monitoring.status import flow_status
 from ferry.monitoring.verdict import Health, verdict_of
 from ferry.page.flow_reading import read_overview
 from ferry.page.overview import overview_from
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.brokers
 __all__ = ["source", "target"]
 
 TopicFactory = Callable[..., str]
+LINE = re.compile("left out: |topic .* is not copied: ")
 
 
 def told_everywhere(flow: Flow, run_flow: RunFlow) -> set[str]:
@@ -36,7 +37,7 @@ def told_everywhere(flow: Flow, run_flow: RunFlow) -> set[str]:
         status_parts(flow_status(flow), every=False, now=time.time()),
         overview_from(json.loads(json.dumps(read_overview(flow)))).left_out,
     ]
-    found = [{text for part in parts if (text := str(part)).startswith("left out: ") or " is not copied: " in text} for parts in places]
+    found = [{text for part in parts if LINE.match(text := str(part))} for parts in places]
     assert all(lines == found[0] for lines in found), found
     return found[0]
 
@@ -87,7 +88,14 @@ def test_a_topic_that_drops_out_of_the_config_is_named(
     assert not {line for line in told_everywhere(both, run_flow) if line.startswith("topic ")}
     wrong = payments.replace("payments", "paymnts")
     lines = told_everywhere(flow_factory(f"A->B.topics = {wrong}, {kept}"), run_flow)
-    assert f"topic {payments} is not copied: not in the property topics, but it was copied before" in lines
+    alias = both.source.alias
+    assert (
+        f"topic {payments} is not copied: not in the property topics (topics = {wrong}, {kept}), but it was copied before; "
+        f"records written to it since then are only on {alias}: to have them copied, put it back into topics; "
+        f"if it is left out on purpose, this line stays until {alias} has no such topic"
+    ) in lines
+    told = str(verdict_of(flow_status(flow_factory(f"A->B.topics = {kept}")), time.time()))
+    assert f" is healthy, but 1 topic is not copied: {payments}; otherwise up to date" in told
     assert any(f"topic {wrong} is not copied" in line and line.endswith(f"did you mean {payments}?") for line in lines)
 
 

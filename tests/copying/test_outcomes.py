@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
-from tests.opened import acknowledge_losses, seed
+from tests.opened import acknowledge_losses, flow_status, seed
 from tools.kafka import SandboxCluster, compare_topics, read_all
 from tools.kafka.topics import delete_topics
 
@@ -18,9 +18,9 @@ from ferry.copying.lane_messages import CopyJob, LaneResult, LaneTask
 from ferry.copying.lane_runner import InlineLaneRunner, More
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import EXPIRED, LossReport, RunReport
 from ferry.migration.positions import read_seed_file
-from ferry.monitoring.status import flow_status
 from ferry.monitoring.verdict import verdict_of
 from ferry.policy.naming import ledger_topic, state_topic
 
@@ -117,9 +117,9 @@ def test_a_group_that_expires_between_plan_and_lanes_is_made_up_for_by_the_heads
     group = flow.position_group
 
     class Expiring(InlineLaneRunner):
-        def run(self, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
+        def run(self, opened: OpenFlow, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
             target.admin.delete_consumer_groups([group])[group].result(30)
-            return super().run(job, tasks)
+            return super().run(opened, job, tasks)
 
     source.produce(topic, 100)
     run_flow(flow)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,12 +9,11 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from kafka.future import Future
-from tools.kafka import SandboxCluster
+from tests.conftest import Lab
+from tests.opened import ask_cluster
 
 from ferry.clusters.net.event_loop import EventLoop
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.clusters.net.shared_connection import ask_cluster
-from ferry.config import Flow
 from ferry.copying import partition_weights
 from ferry.copying.partition_weights import FEW_OFFSETS, UNKNOWN_BYTES, bytes_an_offset, log_sizes, without_size
 
@@ -51,21 +49,16 @@ def test_the_source_is_asked_only_where_it_matters() -> None:
 
 
 @pytest.mark.brokers
-def test_the_size_of_each_log(
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    source_cluster: SandboxCluster,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_size_of_each_log(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition_weights, "ANSWER_SECONDS", 60.0)  # on a busy machine a broker may need longer than a run waits
-    topic = topic_factory(source_cluster, partitions=3)
-    producer = Producer(source_cluster.client_settings())
+    topic = lab.topic(lab.source, partitions=3)
+    producer = Producer(lab.source.client_settings())
     for _ in range(100):
         producer.produce(topic, b"v" * 1_000, partition=1)
     assert producer.flush(30) == 0
     asked = [TopicPartition(topic, number) for number in range(2)]
-    found = ask_cluster(flow_factory().source, log_sizes, [*asked, TopicPartition("missing", 0)])
-    if not is_mounted(source_cluster.directory):
+    found = ask_cluster(lab.flow().source, log_sizes, [*asked, TopicPartition("missing", 0)])
+    if not is_mounted(lab.source.directory):
         assert found == {}
         return
     assert found.keys() == set(asked)

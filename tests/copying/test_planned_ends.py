@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.behind_a_proxy import behind_a_proxy, playing
+from tests.conftest import Lab
 from tests.copying.feed_bench import Bench, batch, task
 from tools.kafka import SandboxCluster, read_all
 from tools.proxy.broker_proxy import BrokerProxy
@@ -15,11 +16,9 @@ from tools.proxy.rules import LIST_OFFSETS
 
 from ferry.clusters.net.connections import RequestLost
 from ferry.clusters.net.leaders import Leader
-from ferry.config import Flow
 from ferry.copying import planned_ends
 from ferry.copying.lane_messages import Failure
 from ferry.errors import ExitCode
-from ferry.ledger.run_report import RunReport
 
 LIE = "cluster A contradicts itself: its ListOffsets ends at offset 1, its Fetch at offset 3: nobody can tell what is left to copy"
 
@@ -113,29 +112,20 @@ def names_the_last_batch(last: dict[str, int]) -> Callable[[Any], None]:
 @pytest.mark.brokers
 @pytest.mark.long
 @pytest.mark.parametrize("end", [1, 150])
-def test_a_run_says_that_the_source_contradicts_itself(
-    end: int,
-    source: tuple[SandboxCluster, BrokerProxy],
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    run_flow: Callable[..., RunReport],
-    produce: Callable[..., None],
-    target_cluster: SandboxCluster,
-    copy_only: tuple[str, ...],
-) -> None:
+def test_a_run_says_that_the_source_contradicts_itself(end: int, source: tuple[SandboxCluster, BrokerProxy], lab: Lab) -> None:
     """Inside a batch, and between two; every run says it. Then the answer is right, and everything is copied once."""
     cluster, proxy = source
-    topic = topic_factory(cluster)
+    topic = lab.topic(cluster)
     for part in (range(150), range(150, 200)):
-        produce(cluster, topic, [(0, b"k", b"%d" % number) for number in part], **{"linger.ms": 500})
-    flow = flow_factory(f"A->B.topics = {topic}", *copy_only, source=proxy)
+        lab.produce(cluster, topic, [(0, b"k", b"%d" % number) for number in part], **{"linger.ms": 500})
+    flow = lab.flow(f"A->B.topics = {topic}", *lab.copy_only, source=proxy)
     with playing(proxy, answered={LIST_OFFSETS: names_the_last_batch({topic: end})}):
         for _ in range(2):
-            report = run_flow(flow)
+            report = lab.run(flow)
             assert report.exit_code is ExitCode.PARTLY_FAILED
             (failure,) = report.failed
             assert (failure.topic, failure.partition, failure.error) == (topic, 0, "PartitionUnavailable")
             assert f"its ListOffsets ends at offset {end}, its Fetch at offset 200" in failure.problem
-    assert run_flow(flow).exit_code is ExitCode.DONE
-    (copies,) = read_all(target_cluster.bootstrap, f"{flow.source.alias}.{topic}")
+    assert lab.run(flow).exit_code is ExitCode.DONE
+    (copies,) = read_all(lab.target.bootstrap, f"{flow.source.alias}.{topic}")
     assert [int(copy.content[1]) for copy in copies] == list(range(200))

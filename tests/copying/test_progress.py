@@ -65,7 +65,7 @@ FLOW: Any = SimpleNamespace(ledger_topic="mm2-ferry-ledger.A.internal", target=S
 def observed(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, *, follow_until: datetime | None = None, watched: bool = False
 ) -> tuple[ProgressObserver, list[str]]:
-    monkeypatch.setattr("ferry.copying.progress.OpenCluster", ledger)
+    monkeypatch.setattr("ferry.copying.progress.open_cluster", ledger)
     monkeypatch.setattr("ferry.copying.progress.INTERVAL_SECONDS", 0.001)
     said: list[str] = []
     request = RunRequest("A->B", "run-1", follow_until=follow_until, watched=watched)

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest
-from tests.conftest import FlowFactory, RunFlow, TopicFactory
+from tests.conftest import Lab
 from tools.kafka import SandboxCluster
 
 from ferry.clusters.net.connections import ClusterConnection
@@ -55,32 +55,25 @@ def set_quotas(cluster: Cluster, client_id: str, quotas: Mapping[str, float]) ->
 
 
 @pytest.mark.long
-def test_a_whole_copy_under_small_quotas_on_both_sides(
-    source_cluster: SandboxCluster,
-    topic_factory: TopicFactory,
-    flow_factory: FlowFactory,
-    copy_only: tuple[str, ...],
-    run_flow: RunFlow,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_whole_copy_under_small_quotas_on_both_sides(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     """No time-out, no recovery, no second try: 2 MB where brokers allow 0.1 MB a second, of which the first ten seconds' worth at once."""
-    topic = topic_factory(source_cluster, partitions=3)
-    fill(source_cluster, topic, 200, 3)
+    topic = lab.topic(lab.source, partitions=3)
+    fill(lab.source, topic, 200, 3)
     client = f"limited-{topic}"
     lines = (
         f"A->B.topics = {topic}",
         f"A.consumer.client.id = {client}",
         f"B.producer.client.id = {client}",
         "ferry.lanes = 1",
-        *copy_only,
+        *lab.copy_only,
     )
-    flow = flow_factory(*lines)
+    flow = lab.flow(*lines)
     set_quotas(flow.source, client, {"consumer_byte_rate": 150_000.0})
     set_quotas(flow.target, client, {"producer_byte_rate": 100_000.0, "request_percentage": 20.0})
     # Commands that ran in this process before leave the client's logger silent.
     with caplog.at_level(logging.WARNING), caplog.at_level(logging.WARNING, "kafka"):
         started = time.monotonic()
-        report = run_flow(flow)
+        report = lab.run(flow)
         seconds = time.monotonic() - started
     assert (report.exit_code, report.records) == (ExitCode.DONE, 200)
     throttled = [record.message for record in caplog.records if "throttled by broker" in record.message]
@@ -90,24 +83,17 @@ def test_a_whole_copy_under_small_quotas_on_both_sides(
 
 
 @pytest.mark.long
-def test_the_budget_of_a_flow_is_used_and_kept_within_a_tenth(
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    topic_factory: TopicFactory,
-    flow_factory: FlowFactory,
-    copy_only: tuple[str, ...],
-    run_flow: RunFlow,
-) -> None:
+def test_the_budget_of_a_flow_is_used_and_kept_within_a_tenth(lab: Lab) -> None:
     """As a client sees the log of the target grow, while transactions of one second go on ending in time."""
-    topic = topic_factory(source_cluster)
-    fill(source_cluster, topic, 600, 1)
-    flow = flow_factory(f"A->B.topics = {topic}", "ferry.max.rate.mb = 1", "ferry.transaction.seconds = 1", *copy_only)
+    topic = lab.topic(lab.source)
+    fill(lab.source, topic, 600, 1)
+    flow = lab.flow(f"A->B.topics = {topic}", "ferry.max.rate.mb = 1", "ferry.transaction.seconds = 1", *lab.copy_only)
     remote = TopicPartition(f"{flow.source.alias}.{topic}", 0)
     seen: list[tuple[float, int]] = []
     ended = threading.Event()
 
     def watch() -> None:
-        client = AdminClient(target_cluster.client_settings())
+        client = AdminClient(lab.target.client_settings())
         while not ended.wait(0.1):
             try:
                 offset = client.list_offsets({remote: OffsetSpec.latest()})[remote].result(10).offset
@@ -118,7 +104,7 @@ def test_the_budget_of_a_flow_is_used_and_kept_within_a_tenth(
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        report = run_flow(flow)
+        report = lab.run(flow)
     finally:
         ended.set()
         watcher.join()

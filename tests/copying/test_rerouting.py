@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from tests.conftest import Lab
 from tests.copying.killed_twice import run_killed_twice
 from tests.copying.test_interrupted import BadNetwork
 from tests.opened import plan_run, read_receipts, translated_groups
@@ -66,9 +67,9 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture
-def topics(topic_factory: Callable[..., str], source_cluster: SandboxCluster, target_cluster: SandboxCluster) -> tuple[str, str]:
+def topics(lab: Lab) -> tuple[str, str]:
     """The source topic, and the one that the handler may choose."""
-    return topic_factory(source_cluster, partitions=2), topic_factory(target_cluster, partitions=3)
+    return lab.topic(lab.source, partitions=2), lab.topic(lab.target, partitions=3)
 
 
 def lines_of(module: str, topics: tuple[str, str]) -> tuple[str, ...]:
@@ -115,27 +116,20 @@ def _number(record: object) -> int:
 
 
 @pytest.mark.brokers
-def test_each_record_is_where_the_handler_wants_it(
-    flow_factory: Callable[..., Flow],
-    run_flow: RunFlow,
-    module: str,
-    topics: tuple[str, str],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
-    flow = flow_factory(*lines_of(module, topics))
+def test_each_record_is_where_the_handler_wants_it(lab: Lab, module: str, topics: tuple[str, str]) -> None:
+    flow = lab.flow(*lines_of(module, topics))
     for first in (0, 300):
-        fill(source_cluster, topics[0], range(first, first + 300))
-        report = run_flow(flow)
+        fill(lab.source, topics[0], range(first, first + 300))
+        report = lab.run(flow)
         assert report.exit_code is ExitCode.DONE, report.problems()
         assert sum(entry.counters.rerouted for entry in report.partitions) > 100
-    assert_placed(flow, topics, source_cluster, target_cluster)
+    assert_placed(flow, topics, lab.source, lab.target)
     # A group that has read up to a record which is elsewhere goes on with the next one that is in the remote topic.
-    (upstream, _), (copies, _) = (read_all(source_cluster.bootstrap, topics[0]), _remote(flow, topics, target_cluster))
+    (upstream, _), (copies, _) = (read_all(lab.source.bootstrap, topics[0]), _remote(flow, topics, lab.target))
     at = next(record for record in upstream if _number(record) % 7 == 3)
     following = next(record for record in upstream if record.offset > at.offset and _number(record) % 7 >= 4)
     group = f"g-{topics[0]}"
-    commit_offsets(source_cluster.client_settings(), group, {(topics[0], 0): at.offset})
+    commit_offsets(lab.source.client_settings(), group, {(topics[0], 0): at.offset})
     (position,) = (entry for entry in translated_groups(flow, [group]).positions if entry.partition == 0)
     assert position.translation is not None
     assert position.translation.exact
@@ -149,18 +143,9 @@ def _remote(flow: Flow, topics: tuple[str, str], target: SandboxCluster) -> list
 @pytest.mark.long
 @pytest.mark.brokers
 @pytest.mark.parametrize("seed", range(3))
-def test_lost_answers_and_requests(
-    flow_factory: Callable[..., Flow],
-    run_flow: RunFlow,
-    module: str,
-    topics: tuple[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    seed: int,
-) -> None:
-    flow = flow_factory(*lines_of(module, topics), "ferry.lanes = 2")
-    fill(source_cluster, topics[0], range(600))
+def test_lost_answers_and_requests(lab: Lab, module: str, topics: tuple[str, str], monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    flow = lab.flow(*lines_of(module, topics), "ferry.lanes = 2")
+    fill(lab.source, topics[0], range(600))
     monkeypatch.setattr(lane, "RECOVERY_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(driver, "FIRST_PAUSE_SECONDS", 0.05)
     chance = random.Random(seed)
@@ -171,77 +156,55 @@ def test_lost_answers_and_requests(
         return None
 
     network = BadNetwork(monkeypatch, decide)
-    report = run_flow(flow)
+    report = lab.run(flow)
     assert report.exit_code is ExitCode.DONE, report.problems()
     assert network.struck
-    assert_placed(flow, topics, source_cluster, target_cluster)
+    assert_placed(flow, topics, lab.source, lab.target)
 
 
 @pytest.mark.long
 @pytest.mark.brokers
-def test_the_older_transaction_protocol(
-    cluster_factory: Callable[..., SandboxCluster],
-    topic_factory: Callable[..., str],
-    flow_factory: Callable[..., Flow],
-    run_flow: RunFlow,
-    module: str,
-    source_cluster: SandboxCluster,
-) -> None:
+def test_the_older_transaction_protocol(cluster_factory: Callable[..., SandboxCluster], lab: Lab, module: str) -> None:
     """Partitions are added to the transaction first; a source partition whose records all go elsewhere is not."""
     target = cluster_factory(features=("transaction.version=0",))
-    topics = topic_factory(source_cluster, partitions=2), topic_factory(target, partitions=3)
-    flow = flow_factory(*lines_of(module, topics), target=target)
+    topics = lab.topic(lab.source, partitions=2), lab.topic(target, partitions=3)
+    flow = lab.flow(*lines_of(module, topics), target=target)
     for first in (0, 200):
-        fill(source_cluster, topics[0], range(first, first + 200))
-        report = run_flow(flow)
+        fill(lab.source, topics[0], range(first, first + 200))
+        report = lab.run(flow)
         assert report.exit_code is ExitCode.DONE, report.problems()
-    assert_placed(flow, topics, source_cluster, target)
+    assert_placed(flow, topics, lab.source, target)
 
 
 @pytest.mark.long
 @pytest.mark.brokers
-def test_kills(
-    config_file: Callable[..., Path],
-    flow_factory: Callable[..., Flow],
-    module: str,
-    topics: tuple[str, str],
-    tmp_path: Path,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
+def test_kills(lab: Lab, module: str, topics: tuple[str, str], tmp_path: Path) -> None:
     """`ferry run` is killed as soon as each of two transactions has been committed, the next one under way."""
     lines = (*lines_of(module, topics), "ferry.transaction.mb = 1", "ferry.lanes = 1")
-    flow = flow_factory(*lines)
-    fill(source_cluster, topics[0], range(6_000), size=1_000, alike=200)
-    run_killed_twice(config_file(*lines), flow, tmp_path)
-    assert_placed(flow, topics, source_cluster, target_cluster)
+    flow = lab.flow(*lines)
+    fill(lab.source, topics[0], range(6_000), size=1_000, alike=200)
+    run_killed_twice(lab.config(*lines), flow, tmp_path)
+    assert_placed(flow, topics, lab.source, lab.target)
 
 
 @pytest.mark.brokers
-def test_a_choice_that_the_target_refuses_stops_the_partition_or_skips_the_record(
-    flow_factory: Callable[..., Flow],
-    run_flow: RunFlow,
-    module: str,
-    topic_factory: Callable[..., str],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
-    topics = topic_factory(source_cluster, partitions=2), topic_factory(target_cluster, partitions=3, config={"max.message.bytes": "400"})
-    producer = Producer({**source_cluster.client_settings(), "linger.ms": 5})
+def test_a_choice_that_the_target_refuses_stops_the_partition_or_skips_the_record(lab: Lab, module: str) -> None:
+    topics = lab.topic(lab.source, partitions=2), lab.topic(lab.target, partitions=3, config={"max.message.bytes": "400"})
+    producer = Producer({**lab.source.client_settings(), "linger.ms": 5})
     for number, size in ((4, 10), (3, 900), (5, 10), (3, 20), (6, 10)):
         producer.produce(topics[0], (b"%d " % number) + os.urandom(size), partition=0)
     producer.produce(topics[0], b"4 other", partition=1)
     assert producer.flush(30) == 0
-    stops = flow_factory(*lines_of(module, topics))
-    report = run_flow(stops)
+    stops = lab.flow(*lines_of(module, topics))
+    report = lab.run(stops)
     assert (report.exit_code, [failure.where for failure in report.failed]) == (ExitCode.PARTLY_FAILED, [f"{topics[0]}-0"])
     assert "source offset 1: MESSAGE_TOO_LARGE" in report.failed[0].problem
     assert f"topic {topics[1]}, partition 2, which the handler chose" in report.failed[0].problem
-    report = run_flow(flow_factory(*lines_of(module, topics), "ferry.abort.on.send.failure = false"))
+    report = lab.run(lab.flow(*lines_of(module, topics), "ferry.abort.on.send.failure = false"))
     assert [(loss.upstream_start, loss.upstream_end, loss.kind) for loss in report.losses] == [(1, 2, "skipped")]
     assert f"topic {topics[1]}, partition 2" in report.losses[0].reason
-    assert [_number(record) for record in _remote(stops, topics, target_cluster)[0]] == [4, 5, 6]
-    assert [_number(record) for record in read_all(target_cluster.bootstrap, topics[1])[2]] == [3]
+    assert [_number(record) for record in _remote(stops, topics, lab.target)[0]] == [4, 5, 6]
+    assert [_number(record) for record in read_all(lab.target.bootstrap, topics[1])[2]] == [3]
 
 
 @pytest.mark.brokers

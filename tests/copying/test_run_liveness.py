@@ -7,6 +7,7 @@ import pytest
 from tests.opened import not_opened
 
 from ferry.clusters.groups.coordination import ProducerIdentity
+from ferry.clusters.open_cluster import OpenCluster
 from ferry.config import load_config
 from ferry.copying import run_liveness
 from ferry.copying.run_liveness import RunProof
@@ -32,7 +33,7 @@ def test_who_proves_the_run_id_lives_and_so_does_who_is_not_known(
     config = tmp_path / "mm2.properties"
     config.write_text(CONFIG)
     slept: list[float] = []
-    monkeypatch.setattr(run_liveness, "ask_cluster", lambda *_, **__: told.pop(0))
+    monkeypatch.setattr(OpenCluster, "ask", lambda *_, **__: told.pop(0))
     monkeypatch.setattr(run_liveness, "time", SimpleNamespace(sleep=slept.append, monotonic=lambda: sum(slept)))
     assert RunProof(not_opened(load_config(config).flow("A->B"))).comes(2.5) == proven
     assert (told, sum(slept)) == ([], seconds)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import FrameType, SimpleNamespace
 
 import pytest
 from kafka.admin import KafkaAdminClient
+from tests.conftest import Lab
 from tools.kafka import SandboxCluster, compare_topics, read_all
 
 from ferry.config import Flow
@@ -17,7 +18,6 @@ from ferry.copying import lane_runner
 from ferry.copying.lane import Lane
 from ferry.copying.signals import ABORT_SECONDS, StopSignals
 from ferry.errors import ExitCode
-from ferry.ledger.run_report import RunReport
 
 NUMBERS = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
 
@@ -115,40 +115,30 @@ def test_other_threads_have_no_signals() -> None:
 
 @pytest.mark.brokers
 @pytest.mark.parametrize("side_by_side", [False, True])
-def test_nothing_stays_open(
-    side_by_side: bool,
-    handled: list[int],
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    produce: Callable[..., None],
-    run_flow: Callable[..., RunReport],
-    monkeypatch: pytest.MonkeyPatch,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
+def test_nothing_stays_open(side_by_side: bool, handled: list[int], lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     if side_by_side:
         monkeypatch.setattr(lane_runner, "FAR_SECONDS", -1.0)
-    topic = topic_factory(source_cluster, partitions=2)
-    produce(source_cluster, topic, [(number % 2, b"k", str(number).encode()) for number in range(2_000)])
-    flow = flow_factory(f"A->B.topics = {topic}")
+    topic = lab.topic(lab.source, partitions=2)
+    lab.produce(lab.source, topic, [(number % 2, b"k", str(number).encode()) for number in range(2_000)])
+    flow = lab.flow(f"A->B.topics = {topic}")
     remote = f"{flow.source.alias}.{topic}"
     commit, opened = Lane._commit, []
 
     async def told_to_end(lane: Lane) -> None:
-        opened.append(lanes_with(target_cluster, flow, "Ongoing"))
+        opened.append(lanes_with(lab.target, flow, "Ongoing"))
         os.kill(os.getpid(), signal.SIGTERM)
 
     monkeypatch.setattr(Lane, "_commit", told_to_end)
     with pytest.raises(Told):
-        run_flow(flow)
+        lab.run(flow)
     assert handled == [signal.SIGTERM]
     assert opened != []
     assert all(opened)
-    assert lanes_with(target_cluster, flow, "Ongoing") == set()
-    assert read_all(target_cluster.bootstrap, remote) == [[], []]
+    assert lanes_with(lab.target, flow, "Ongoing") == set()
+    assert read_all(lab.target.bootstrap, remote) == [[], []]
     monkeypatch.setattr(Lane, "_commit", commit)
-    assert run_flow(flow).exit_code is ExitCode.DONE
-    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote})
+    assert lab.run(flow).exit_code is ExitCode.DONE
+    found = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: remote})
     assert (found.equal, found.records) == (True, 2_000)
 
 

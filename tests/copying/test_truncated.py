@@ -9,24 +9,23 @@ import struct
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from tests.opened import plan_run, state_of
+from tests.conftest import Lab
+from tests.opened import flow_status, plan_run, state_of
 from tools.kafka import SandboxCluster, read_all
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.config import Flow, load_config
+from ferry.config import load_config
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import encode_state
-from ferry.monitoring.status import flow_status
 
 pytestmark = pytest.mark.brokers
 
@@ -70,20 +69,12 @@ def source(cluster_factory: Callable[..., SandboxCluster]) -> SandboxCluster:
 
 @pytest.mark.long
 @pytest.mark.parametrize("rewritten", [0, 5, 30], ids=["shorter", "shorter and rewritten", "rewritten beyond the position"])
-def test_a_truncated_source_log_is_named_and_nothing_is_copied_over(
-    rewritten: int,
-    source: SandboxCluster,
-    target_cluster: SandboxCluster,
-    topic_factory: Callable[..., str],
-    config_file: Callable[..., Path],
-    flow_factory: Callable[..., Flow],
-    run_flow: RunFlow,
-) -> None:
-    topic = topic_factory(source, partitions=2)
-    flow = flow_factory(f"A->B.topics = {topic}", source=source)
+def test_a_truncated_source_log_is_named_and_nothing_is_copied_over(rewritten: int, source: SandboxCluster, lab: Lab) -> None:
+    topic = lab.topic(source, partitions=2)
+    flow = lab.flow(f"A->B.topics = {topic}", source=source)
     for partition in (0, 1):
         produce_in_batches(source, topic, partition, range(20))
-    assert run_flow(flow).records == 40
+    assert lab.run(flow).records == 40
     source.stop()
     cut_log(source, topic, 0, 12)
     source.run()
@@ -91,45 +82,37 @@ def test_a_truncated_source_log_is_named_and_nothing_is_copied_over(
     produce_in_batches(source, topic, 0, range(1_000, 1_000 + rewritten))
     produce_in_batches(source, topic, 1, range(20, 25))
 
-    report = run_flow(flow)
+    report = lab.run(flow)
 
     assert report.exit_code is ExitCode.PARTLY_FAILED
     assert [(failure.partition, failure.error) for failure in report.failed] == [(0, "SourceTruncated")]
     looks = plan_run(flow, NEXT).failed, flow_status(flow).stopped
     found = [[(failure.partition, failure.error) for failure in look] for look in looks]
     assert found == [[(0, "SourceTruncated")]] * 2, "plan and status say what the next run will say"
-    status = CliRunner().invoke(app, ["status", str(config_file(f"A->B.topics = {topic}", source=source)), "--flow", flow.name])
+    status = CliRunner().invoke(app, ["status", str(lab.config(f"A->B.topics = {topic}", source=source)), "--flow", flow.name])
     assert status.exit_code == ExitCode.PARTLY_FAILED
     assert [status.stdout.count(note) for note in ("stopped: SourceTruncated", f"STOPPED: {topic}-0: SourceTruncated:")] == [1, 1]
-    copied = read_all(target_cluster.bootstrap, f"{flow.source.alias}.{topic}")
+    copied = read_all(lab.target.bootstrap, f"{flow.source.alias}.{topic}")
     assert [[record.value for record in part] for part in copied] == [
         [f"{number}".encode() for number in range(20)],
         [f"{number}".encode() for number in range(25)],
     ]
 
-    restarted = flow_factory(f"A->B.topics = {topic}", "A->B.ferry.on.recreate = restart", source=source)
-    assert run_flow(restarted).exit_code is ExitCode.DONE
-    copied = read_all(target_cluster.bootstrap, f"{flow.source.alias}.{topic}")
+    restarted = lab.flow(f"A->B.topics = {topic}", "A->B.ferry.on.recreate = restart", source=source)
+    assert lab.run(restarted).exit_code is ExitCode.DONE
+    copied = read_all(lab.target.bootstrap, f"{flow.source.alias}.{topic}")
     assert [record.value for record in copied[0]] == [f"{number}".encode() for number in (*range(20), *range(1_000, 1_000 + rewritten))]
-    assert run_flow(restarted).records == 0
+    assert lab.run(restarted).records == 0
 
 
 @pytest.mark.parametrize("lasting", [False, True])
-def test_a_leader_that_lags_behind_has_nothing_copied_twice(
-    lasting: bool,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    topic_factory: Callable[..., str],
-    flow_factory: Callable[..., Flow],
-    run_flow: RunFlow,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_leader_that_lags_behind_has_nothing_copied_twice(lasting: bool, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """The brokers are real ones; only the end that the source lists is an old one, at first or for ever."""
-    topic = topic_factory(source_cluster, partitions=1)
-    flow = flow_factory(f"A->B.topics = {topic}", "A->B.ferry.on.recreate = restart")
-    produce_in_batches(source_cluster, topic, 0, range(10))
-    assert run_flow(flow).records == 10
-    produce_in_batches(source_cluster, topic, 0, range(10, 12))
+    topic = lab.topic(lab.source, partitions=1)
+    flow = lab.flow(f"A->B.topics = {topic}", "A->B.ferry.on.recreate = restart")
+    produce_in_batches(lab.source, topic, 0, range(10))
+    assert lab.run(flow).records == 10
+    produce_in_batches(lab.source, topic, 0, range(10, 12))
     ask, asked = ClusterAdmin.end_offsets, list[str]()
 
     def lagging(admin: ClusterAdmin, partitions: Iterable[TopicPartition], *, committed: bool = True) -> Any:
@@ -139,25 +122,19 @@ def test_a_leader_that_lags_behind_has_nothing_copied_twice(
         return (found | stale if lasting or len(asked) < 3 else found), problems
 
     monkeypatch.setattr(ClusterAdmin, "end_offsets", lagging)
-    report = run_flow(flow)
+    report = lab.run(flow)
 
     failed = [(0, "PartitionUnavailable")] if lasting else []
     assert [(failure.partition, failure.error) for failure in report.failed] == failed
-    copied = read_all(target_cluster.bootstrap, f"{flow.source.alias}.{topic}")[0]
+    copied = read_all(lab.target.bootstrap, f"{flow.source.alias}.{topic}")[0]
     assert [record.value for record in copied] == [f"{number}".encode() for number in range(10 if lasting else 12)]
 
 
 @pytest.mark.long
-def test_a_compacted_log_is_not_taken_for_a_truncated_one(
-    source: SandboxCluster,
-    target_cluster: SandboxCluster,
-    topic_factory: Callable[..., str],
-    flow_factory: Callable[..., Flow],
-    run_flow: RunFlow,
-) -> None:
+def test_a_compacted_log_is_not_taken_for_a_truncated_one(source: SandboxCluster, lab: Lab) -> None:
     """A leader epoch began inside what compaction removed, and a run ended behind it; partition 1 has a head as Ferry once wrote them."""
-    topic = topic_factory(source, partitions=2)
-    flow = flow_factory(f"A->B.topics = {topic}", source=source)
+    topic = lab.topic(source, partitions=2)
+    flow = lab.flow(f"A->B.topics = {topic}", source=source)
     for partition in (0, 1):
         produce_in_batches(source, topic, partition, range(10))
     source.stop()
@@ -169,44 +146,38 @@ def test_a_compacted_log_is_not_taken_for_a_truncated_one(
         cut_log(source, topic, partition, 10, 15)
     source.run()
     until = datetime.fromtimestamp((FIRST_MILLISECOND + 13) / 1_000, UTC)
-    assert run_flow(flow, until=until).exit_code is ExitCode.DONE
+    assert lab.run(flow, until=until).exit_code is ExitCode.DONE
     heads = state_of(flow, stable=True).heads
     assert [heads[topic, partition].position for partition in (0, 1)] == [15, 15]
-    producer = Producer(target_cluster.client_settings())
+    producer = Producer(lab.target.client_settings())
     key, value = encode_state(replace(heads[topic, 1], source_epoch=0))
     producer.produce(flow.state_topic, key=key, value=value)
     assert producer.flush(30) == 0
 
-    report = run_flow(flow)
+    report = lab.run(flow)
 
     assert (report.failed, report.exit_code) == ((), ExitCode.DONE)
-    copied = read_all(target_cluster.bootstrap, f"{flow.source.alias}.{topic}")
+    copied = read_all(lab.target.bootstrap, f"{flow.source.alias}.{topic}")
     expected = [f"{number}".encode() for number in (*range(10), *range(15, 23))]
     assert [[record.value for record in part] for part in copied] == [expected, expected]
-    assert run_flow(flow).records == 0
+    assert lab.run(flow).records == 0
 
 
-def test_offsets_that_were_given_again_are_no_records_of_the_other_flow(
-    source: SandboxCluster,
-    target_cluster: SandboxCluster,
-    topic_factory: Callable[..., str],
-    config_file: Callable[..., Path],
-    run_flow: RunFlow,
-) -> None:
+def test_offsets_that_were_given_again_are_no_records_of_the_other_flow(source: SandboxCluster, lab: Lab) -> None:
     """Names stay as they are in both directions, and A loses what `B->A` wrote to it: producers of A get the same offsets again.
 
     When that happens `A->B` has passed over what came from B in partition 0, and not yet in partition 1.
     """
-    topic = topic_factory(source, partitions=2)
-    topic_factory(target_cluster, partitions=2, name=topic)
+    topic = lab.topic(source, partitions=2)
+    lab.topic(lab.target, partitions=2, name=topic)
     both = ("B->A.enabled = true", "replication.policy.class = IdentityReplicationPolicy", "A->B.ferry.on.unexplained = local")
-    there, back = load_config(config_file(*both, f"topics = {topic}", source=source)).flows
+    there, back = load_config(lab.config(*both, f"topics = {topic}", source=source)).flows
     for partition in (0, 1):
         produce_in_batches(source, topic, partition, range(5))
-    assert run_flow(there).exit_code is ExitCode.DONE
+    assert lab.run(there).exit_code is ExitCode.DONE
     for partition, passing in ((0, [back, there]), (1, [back])):
-        produce_in_batches(target_cluster, topic, partition, range(100, 120))
-        assert [run_flow(flow).exit_code for flow in passing] == [ExitCode.DONE] * len(passing)
+        produce_in_batches(lab.target, topic, partition, range(100, 120))
+        assert [lab.run(flow).exit_code for flow in passing] == [ExitCode.DONE] * len(passing)
     source.stop()
     for partition in (0, 1):
         cut_log(source, topic, partition, 5)
@@ -216,11 +187,11 @@ def test_offsets_that_were_given_again_are_no_records_of_the_other_flow(
     for partition in (0, 1):
         produce_in_batches(source, topic, partition, range(5, 35))
 
-    reports = [run_flow(flow) for flow in (there, back, there)]
+    reports = [lab.run(flow) for flow in (there, back, there)]
 
     assert [(report.exit_code, report.failed) for report in reports] == [(ExitCode.DONE, ())] * 3
     assert [report.records for report in reports] == [60, 0, 0]
-    for cluster, from_b in ((source, 0), (target_cluster, 20)):
+    for cluster, from_b in ((source, 0), (lab.target, 20)):
         for part in read_all(cluster.bootstrap, topic):
             values = [int(record.value or b"") for record in part]
             assert [value for value in values if value < 100] == list(range(35))

@@ -78,6 +78,6 @@ def test_a_leader_that_has_lost_touch_with_its_cluster_truncates_nothing(
     held = replace(copied(0, 60), source_topic_id=head.source_topic_id)
     monkeypatch.setattr(snapshot, "diverged_logs", lambda *_: {key: divergence})
     monkeypatch.setattr(snapshot, "read_receipts", lambda *_: [held])
-    opened: Any = SimpleNamespace(flow=SimpleNamespace(source=None))
+    opened: Any = SimpleNamespace(source=None)
     found = snapshot._truncations(opened, [head], {key: 40})
     assert found == ({key: Truncation(40, 40, copied=True)} if believed else {})

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tools.kafka import SandboxCluster, read_all
+from tests.conftest import Lab
+from tools.kafka import read_all
 
 from ferry.clusters.logs.producing import Answer
 from ferry.clusters.net.error_policy import Action
-from ferry.config import Flow
 from ferry.copying import appender, lane
 from ferry.errors import ExitCode
-from ferry.ledger.run_report import RunReport
 
 pytestmark = pytest.mark.brokers
 
@@ -22,20 +20,11 @@ RECORDS = 20
 
 
 @pytest.mark.parametrize("patience", [lane.UNCLEAR_SECONDS, 0.0], ids=["sent again in its transaction", "given up"])
-def test_no_commit_shows_what_was_not_accepted(
-    patience: float,
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    run_flow: Callable[..., RunReport],
-    produce: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
+def test_no_commit_shows_what_was_not_accepted(patience: float, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """The broker is a real one and appends what it gets. Only its answers for partition 0 are changed, for longer than a transaction."""
-    topic = topic_factory(source_cluster, partitions=2)
-    flow = flow_factory(f"A->B.topics = {topic}", "A->B.ferry.lanes = 1", "A->B.ferry.transaction.seconds = 1")
-    produce(source_cluster, topic, [(number % 2, None, b"%d" % number) for number in range(RECORDS)])
+    topic = lab.topic(lab.source, partitions=2)
+    flow = lab.flow(f"A->B.topics = {topic}", "A->B.ferry.lanes = 1", "A->B.ferry.transaction.seconds = 1")
+    lab.produce(lab.source, topic, [(number % 2, None, b"%d" % number) for number in range(RECORDS)])
     remote = f"{flow.source.alias}.{topic}", 0
     read, begun = appender.produce_answers, list[float]()
 
@@ -49,6 +38,6 @@ def test_no_commit_shows_what_was_not_accepted(
 
     monkeypatch.setattr(appender, "produce_answers", slow)
     monkeypatch.setattr(lane, "UNCLEAR_SECONDS", patience)
-    assert run_flow(flow).exit_code is ExitCode.DONE
-    copied = read_all(target_cluster.bootstrap, remote[0])
+    assert lab.run(flow).exit_code is ExitCode.DONE
+    copied = read_all(lab.target.bootstrap, remote[0])
     assert [[record.value for record in part] for part in copied] == [[b"%d" % number for number in range(at, RECORDS, 2)] for at in (0, 1)]

@@ -384,3 +384,13 @@ def test_every_entry_has_a_row(from_json: Callable[..., Imported]) -> None:
     found = from_json(both)
     assert {row.key for row in found.rows} == set(both["config"])  # type: ignore[call-overload]
     assert found.entries["A.bootstrap.servers"].value == "a:9092"
+
+
+def test_an_entry_with_a_pasted_pem_text_is_found_in_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "old.properties"
+    key = "-----BEGIN PRIVATE KEY-----\nMIIabc\n-----END PRIVATE KEY-----"
+    path.write_text(
+        f"clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\nA.ssl.keystore.key = {key}\n"
+    )
+    found = import_files([path], SECRETS)
+    assert {(row.path, row.line) for row in found.rows if row.fate is Fate.NOT_KEPT} == {(str(path), 5)}

@@ -8,22 +8,21 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from tests.opened import acknowledge_losses, administration, index_losses, open_losses, read_losses
-from tools.kafka import SandboxCluster
+from tests.conftest import Lab
+from tests.opened import acknowledge_losses, administration, append_records, flow_status, index_losses, open_losses, read_losses
 
 from ferry.clusters.logs import internal_reader
-from ferry.clusters.logs.internal_producer import append_records
 from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.logs.leader_epochs import ReadTo, same_logs
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.config import Cluster, Flow
+from ferry.clusters.open_cluster import OpenCluster
+from ferry.config import Flow
 from ferry.errors import NewerFormat
 from ferry.ledger import loss_index
 from ferry.ledger import losses as ledger_losses
 from ferry.ledger.counters import Counters
 from ferry.ledger.receipts import REFUSED, Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.ledger.topics import ensure_internal_topics
-from ferry.monitoring.status import flow_status
 
 pytestmark = pytest.mark.brokers
 
@@ -132,7 +131,7 @@ def test_a_log_that_is_cut_off_while_it_is_indexed_is_not_indexed(
     append_records(flow.target, {topic: copies(100, 10)}, partition=0)
     looks, ask = list[object](), same_logs
 
-    def cut_off(cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo], ids: Mapping[str, UUID]) -> set[TopicPartition]:
+    def cut_off(cluster: OpenCluster, wanted: Mapping[TopicPartition, ReadTo], ids: Mapping[str, UUID]) -> set[TopicPartition]:
         looks.append(wanted)
         behind = {key for key in ask(cluster, wanted, ids) if key.partition != 0 or wanted[key].offset > 10}
         return behind if looks[1:] else ask(cluster, wanted, ids)
@@ -142,27 +141,19 @@ def test_a_log_that_is_cut_off_while_it_is_indexed_is_not_indexed(
     assert [share.partition for share in index_losses(flow, older, ledger, 30).shares] == [1]
 
 
-def test_a_second_status_does_not_read_what_a_run_has_indexed(
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    produce: Callable[..., None],
-    run_flow: Callable[..., object],
-    source_cluster: SandboxCluster,
-    looked_at: list[int],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_second_status_does_not_read_what_a_run_has_indexed(lab: Lab, looked_at: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ferry.ledger.loss_index.NEW_RECORDS", 1)
-    name = topic_factory(source_cluster, partitions=3)
-    flow = flow_factory(f"A->B.topics = {name}")
+    name = lab.topic(lab.source, partitions=3)
+    flow = lab.flow(f"A->B.topics = {name}")
     for count in range(5, 15):
         for partition in range(3):
-            produce(source_cluster, name, [(partition, b"k", b"x" * 200)] * count)
-        run_flow(flow)
+            lab.produce(lab.source, name, [(partition, b"k", b"x" * 200)] * count)
+        lab.run(flow)
         del looked_at[:]
         before = flow_status(flow)
         if not looked_at:  # else a marker of the run's own transactions came after the run had indexed the ledger
             break
     assert (looked_at, before.losses) == ([], ())
-    produce(source_cluster, name, [(0, b"k", b"x" * 200)])
+    lab.produce(lab.source, name, [(0, b"k", b"x" * 200)])
     (lagging,) = (entry for entry in flow_status(flow).partitions if entry.lag_records)
     assert lagging.lag_bytes > 0

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.opened import read_receipts, read_syncs_done, state_of
+from tests.conftest import Lab
+from tests.opened import append_records, read_receipts, state_of
 from tools.kafka import SandboxCluster
 from tools.kafka.topics import delete_topics
 
-from ferry.clusters.logs.internal_producer import append_records
 from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
-from ferry.clusters.net.client_cache import kept_clients
+from ferry.clusters.open_cluster import OpenClusters
 from ferry.config import Flow
 from ferry.errors import NewerFormat
 from ferry.ledger import reading
-from ferry.ledger.open_flow import open_flow
+from ferry.ledger.open_flow import OpenFlow, open_flow
 from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt, encode_receipt
 from ferry.ledger.state import FLOW_KEY, Claim, FlowState, SyncDone, encode_state
 from ferry.policy.naming import state_topic
@@ -31,10 +31,10 @@ TopicFactory = Callable[..., str]
 
 
 class _State:
-    """The state topic of one flow, and how many records of it Ferry has read."""
+    """The state topic of one flow, and how many records of it Ferry has read. `clusters`: all reads of a test share their connections."""
 
-    def __init__(self, flow: Flow, cluster: SandboxCluster) -> None:
-        self.flow, self.cluster, self.read = flow, cluster, 0
+    def __init__(self, flow: Flow, cluster: SandboxCluster, clusters: OpenClusters) -> None:
+        self.flow, self.cluster, self.clusters, self.read = flow, cluster, clusters, 0
 
     def write(self, *syncs: str, finished: int = 1) -> None:
         records = [encode_state(SyncDone(sync, finished, "run")) for sync in syncs]
@@ -44,18 +44,19 @@ class _State:
         append_records(self.flow.target, {self.flow.state_topic: [(encode_state(SyncDone(sync, 1, ""))[0], None)]})
 
     def times(self) -> dict[str, int]:
-        """When each sync was done, and nothing else; read_syncs_done must say the same."""
-        found, done = state_of(self.flow, stable=True), read_syncs_done(self.flow)
+        """When each sync was done, and nothing else; ask_syncs_done must say the same."""
+        found, done = OpenFlow(self.flow, self.clusters).ask_anew(stable=True).answer().state, self.syncs_done()
         assert found == FlowState(syncs=dict(done))
         return {sync: entry.finished for sync, entry in done.items()}
 
+    def syncs_done(self) -> Mapping[str, SyncDone]:
+        return reading.ask_syncs_done(OpenFlow(self.flow, self.clusters)).answer()
+
 
 @pytest.fixture
-def state(
-    flow_factory: FlowFactory, topic_factory: TopicFactory, target_cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch
-) -> _State:
-    found = _State(flow_factory(), target_cluster)
-    topic_factory(target_cluster, name=found.flow.state_topic)
+def state(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[_State]:
+    flow = lab.flow()
+    lab.topic(lab.target, name=flow.state_topic)
     plain = InternalTopicReader.read
 
     def counted(
@@ -66,7 +67,9 @@ def state(
             yield record
 
     monkeypatch.setattr(InternalTopicReader, "read", counted)
-    return found
+    with OpenClusters() as clusters:
+        found = _State(flow, lab.target, clusters)
+        yield found
 
 
 def test_a_record_is_read_once(state: _State) -> None:
@@ -91,14 +94,12 @@ def test_after_fencing_the_topic_is_read_from_its_start(state: _State) -> None:
             assert state.read == 2 * seen
 
 
-def test_a_topic_that_was_missing_is_there_when_it_is_read_anew(
-    flow_factory: FlowFactory, topic_factory: TopicFactory, target_cluster: SandboxCluster
-) -> None:
+def test_a_topic_that_was_missing_is_there_when_it_is_read_anew(lab: Lab) -> None:
     """The connection knows from its first look that there is no such topic."""
-    flow = flow_factory()
+    flow = lab.flow()
     with open_flow(flow) as opened:
         assert opened.state == opened.state_among(opened.target.admin.topics()) == FlowState()
-        topic_factory(target_cluster, name=flow.state_topic)
+        lab.topic(lab.target, name=flow.state_topic)
         append_records(flow.target, {flow.state_topic: [encode_state(SyncDone("a", 1, "run"))]})
         assert opened.ask_anew(stable=True).answer().state.syncs.keys() == {"a"}
 
@@ -114,10 +115,8 @@ def test_a_reading_that_failed_is_read_again(state: _State, monkeypatch: pytest.
         assert opened.state.syncs.keys() == {"a"}
 
 
-def test_claims_of_other_flows_are_read_once_and_only_where_the_flow_has_none(
-    state: _State, topic_factory: TopicFactory, target_cluster: SandboxCluster
-) -> None:
-    other = topic_factory(target_cluster, name=state_topic(f"c{secrets.token_hex(4)}"))
+def test_claims_of_other_flows_are_read_once_and_only_where_the_flow_has_none(state: _State, lab: Lab) -> None:
+    other = lab.topic(lab.target, name=state_topic(f"c{secrets.token_hex(4)}"))
     topics = {state.flow.state_topic, other, "x.t"}
 
     def claim(topic: str, flow: str = "C->B", of: str = other) -> None:
@@ -138,67 +137,57 @@ def test_claims_of_other_flows_are_read_once_and_only_where_the_flow_has_none(
 
 def test_what_is_removed_is_not_known_any_more(state: _State) -> None:
     state.write("a", "b")
-    with kept_clients():
-        assert state.times() == {"a": 1, "b": 1}
-        state.remove("b")
-        assert state.times() == {"a": 1}
+    assert state.times() == {"a": 1, "b": 1}
+    state.remove("b")
+    assert state.times() == {"a": 1}
 
 
 @pytest.mark.parametrize("longer", [False, True], ids=["shorter", "longer"])
 def test_another_topic_of_that_name_is_read_from_its_start(longer: bool, state: _State, topic_factory: TopicFactory) -> None:
     state.write("a", "b")
-    with kept_clients():
-        assert state.times() == {"a": 1, "b": 1}
-        delete_topics(state.cluster.client_settings(), state.flow.state_topic)
-        topic_factory(state.cluster, name=state.flow.state_topic)
-        assert state.times() == {}
-        state.write("a", "b")
-        assert state.times() == {"a": 1, "b": 1}
-        delete_topics(state.cluster.client_settings(), state.flow.state_topic)
-        topic_factory(state.cluster, name=state.flow.state_topic)
-        state.write("c", *(["b", "d"] if longer else []))
-        assert state.times() == ({"b": 1, "c": 1, "d": 1} if longer else {"c": 1})
+    assert state.times() == {"a": 1, "b": 1}
+    delete_topics(state.cluster.client_settings(), state.flow.state_topic)
+    topic_factory(state.cluster, name=state.flow.state_topic)
+    assert state.times() == {}
+    state.write("a", "b")
+    assert state.times() == {"a": 1, "b": 1}
+    delete_topics(state.cluster.client_settings(), state.flow.state_topic)
+    topic_factory(state.cluster, name=state.flow.state_topic)
+    state.write("c", *(["b", "d"] if longer else []))
+    assert state.times() == ({"b": 1, "c": 1, "d": 1} if longer else {"c": 1})
 
 
 def test_a_topic_whose_known_records_are_gone_is_read_from_its_start(state: _State) -> None:
     state.write("a", "b", "c")
-    with kept_clients():
-        assert state.times() == {"a": 1, "b": 1, "c": 1}
-        client = AdminClient(state.cluster.client_settings())
-        for future in client.delete_records([TopicPartition(state.flow.state_topic, 0, 3)]).values():
-            future.result(30)
-        state.write("d")
-        assert state.times() == {"d": 1}
+    assert state.times() == {"a": 1, "b": 1, "c": 1}
+    client = AdminClient(state.cluster.client_settings())
+    for future in client.delete_records([TopicPartition(state.flow.state_topic, 0, 3)]).values():
+        future.result(30)
+    state.write("d")
+    assert state.times() == {"d": 1}
 
 
 def test_a_newer_ferry_is_noticed_while_its_transaction_is_open_and_nothing_else_of_it(state: _State) -> None:
     state.write("a")
-    with kept_clients():
-        assert state.times() == {"a": 1}
-        producer = Producer({**state.cluster.client_settings(), "transactional.id": state.flow.state_topic})
-        producer.init_transactions(30)
-        producer.begin_transaction()
-        producer.produce(state.flow.state_topic, b'{"version":99}', FLOW_KEY + b':"f"}')
-        producer.produce(state.flow.state_topic, encode_state(SyncDone("b", 1, ""))[1], encode_state(SyncDone("b", 1, ""))[0])
-        producer.flush(30)
-        with pytest.raises(NewerFormat):
-            read_syncs_done(state.flow)
-        assert state_of(state.flow, stable=False).syncs.keys() == {"a"}
-        producer.abort_transaction(30)
-        state.write("c")
-        assert state_of(state.flow, stable=True).syncs.keys() == {"a", "c"}
+    assert state.times() == {"a": 1}
+    producer = Producer({**state.cluster.client_settings(), "transactional.id": state.flow.state_topic})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(state.flow.state_topic, b'{"version":99}', FLOW_KEY + b':"f"}')
+    producer.produce(state.flow.state_topic, encode_state(SyncDone("b", 1, ""))[1], encode_state(SyncDone("b", 1, ""))[0])
+    producer.flush(30)
+    with pytest.raises(NewerFormat):
+        state.syncs_done()
+    assert state_of(state.flow, stable=False).syncs.keys() == {"a"}
+    producer.abort_transaction(30)
+    state.write("c")
+    assert state_of(state.flow, stable=True).syncs.keys() == {"a", "c"}
 
 
 @pytest.mark.parametrize("wanted", [None, [("t", 0)]])
-def test_a_receipt_that_has_grown_is_decoded_once(
-    wanted: list[tuple[str, int]] | None,
-    flow_factory: FlowFactory,
-    topic_factory: TopicFactory,
-    target_cluster: SandboxCluster,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    flow = flow_factory()
-    topic_factory(target_cluster, name=flow.ledger_topic)
+def test_a_receipt_that_has_grown_is_decoded_once(wanted: list[tuple[str, int]] | None, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = lab.flow()
+    lab.topic(lab.target, name=flow.ledger_topic)
     grown = [Receipt(ReceiptKind.COPIED, "t", 0, "s", "A.t", "r", 0, end) for end in range(10, 60, 10)]
     removed = Receipt(ReceiptKind.COPIED, "t", 0, "s", "A.t", "r", 100, 110)
     other = Receipt(ReceiptKind.COPIED, "u", 0, "s", "A.u", "r", 0, 10)

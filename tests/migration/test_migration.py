@@ -13,6 +13,7 @@ from pathlib import Path
 import javaproperties
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from tests.conftest import Lab
 from tests.log_ends import until_markers
 from tests.opened import export_offsets, read_connect_offsets, read_mm2_positions, seed
 from tests.waiting import NEVER_SECONDS, until
@@ -76,8 +77,8 @@ class Load:
 
 
 @pytest.fixture
-def topic(source_cluster: SandboxCluster, topic_factory: Callable[..., str]) -> str:
-    return topic_factory(source_cluster, partitions=PARTITIONS)
+def topic(lab: Lab) -> str:
+    return lab.topic(lab.source, partitions=PARTITIONS)
 
 
 @pytest.fixture
@@ -172,66 +173,55 @@ def go_on(flow: Flow, given: GivenPositions) -> None:
 
 
 def test_from_mirror_maker_to_ferry_and_back_with_exactly_once(
-    migrating: Callable[..., tuple[Flow, Callable[[], MirrorMaker]]],
-    topic: str,
-    load: Load,
-    run_flow: RunFlow,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
+    migrating: Callable[..., tuple[Flow, Callable[[], MirrorMaker]]], topic: str, load: Load, lab: Lab
 ) -> None:
     flow, start = migrating(*EXACTLY_ONCE)
     with load:
         mirror = start()
-        wait_for_copies(mirror, target_cluster, remote(flow, topic), RECORDS)
+        wait_for_copies(mirror, lab.target, remote(flow, topic), RECORDS)
         with pytest.raises(ReplicatorActive, match=rf"Connect group {flow.source.alias}-mm2 .* stop every connect-mirror-maker"):
             read_mm2_positions(flow)
         mirror.stop()
         given = positions_of_the_stopped(flow)
         assert "in the transactions of its records" in given.notices[0]
         go_on(flow, given)
-        assert run_flow(flow).exit_code is ExitCode.DONE
-    assert run_flow(flow).exit_code is ExitCode.DONE
-    assert values(target_cluster, remote(flow, topic)) == values(source_cluster, topic)
+        assert lab.run(flow).exit_code is ExitCode.DONE
+    assert lab.run(flow).exit_code is ExitCode.DONE
+    assert values(lab.target, remote(flow, topic)) == values(lab.source, topic)
 
     exported = export_offsets(flow, RunRequest(flow.name, "export"), write=True)
     assert (len(exported.offsets), exported.left_out) == (PARTITIONS, ())
     with load:
-        before = [len(partition) for partition in values(target_cluster, remote(flow, topic))]
+        before = [len(partition) for partition in values(lab.target, remote(flow, topic))]
         mirror = start()
-        wait_for_copies(mirror, target_cluster, remote(flow, topic), max(before) * 2)
+        wait_for_copies(mirror, lab.target, remote(flow, topic), max(before) * 2)
         mirror.kill()
-        copied = values(target_cluster, remote(flow, topic))
+        copied = values(lab.target, remote(flow, topic))
         assert all(len(partition) > count for partition, count in zip(copied, before, strict=True))
         go_on(flow, positions_of_the_stopped(flow))
-    assert run_flow(flow).exit_code is ExitCode.DONE
-    until_markers(target_cluster, remote(flow, topic))
-    assert values(target_cluster, remote(flow, topic)) == values(source_cluster, topic)
+    assert lab.run(flow).exit_code is ExitCode.DONE
+    until_markers(lab.target, remote(flow, topic))
+    assert values(lab.target, remote(flow, topic)) == values(lab.source, topic)
 
 
 def test_what_is_printed_is_what_would_be_written(
-    migrating: Callable[..., tuple[Flow, Callable[[], MirrorMaker]]],
-    topic: str,
-    load: Load,
-    run_flow: RunFlow,
-    target_cluster: SandboxCluster,
-    topic_factory: Callable[..., str],
-    tmp_path: Path,
+    migrating: Callable[..., tuple[Flow, Callable[[], MirrorMaker]]], topic: str, load: Load, lab: Lab, tmp_path: Path
 ) -> None:
     """Kafka's console producer takes the lines; keys lie where Java's producer puts them, as compaction needs it."""
     flow, _ = migrating()
     with load:
         time.sleep(0.2)
-    run_flow(flow)
-    ours, theirs = (topic_factory(target_cluster, partitions=25, config={"cleanup.policy": "compact"}) for _ in range(2))
+    lab.run(flow)
+    ours, theirs = (lab.topic(lab.target, partitions=25, config={"cleanup.policy": "compact"}) for _ in range(2))
     shell = [str(Path(sys.executable).with_name("ferry")), "export-offsets", str(tmp_path / "mm2.properties"), "--flow", flow.name]
     printed = subprocess.run([*shell, "--offsets-topic", theirs], capture_output=True, check=True, timeout=NEVER_SECONDS)
     assert printed.stdout.count(b"\n") == PARTITIONS
     console = [java(), "-cp", f"{tools_jars()}/*", "org.apache.kafka.tools.ConsoleProducer", "--topic", theirs]
-    console += ["--bootstrap-server", target_cluster.bootstrap, "--reader-property", "parse.key=true"]
+    console += ["--bootstrap-server", lab.target.bootstrap, "--reader-property", "parse.key=true"]
     subprocess.run(console, input=printed.stdout, capture_output=True, check=True, timeout=NEVER_SECONDS)
     subprocess.run([*shell, "--offsets-topic", ours, "--write"], capture_output=True, check=True, timeout=NEVER_SECONDS)
     found = [
-        [[(record.key, record.value) for record in partition] for partition in read_all(target_cluster.bootstrap, name)]
+        [[(record.key, record.value) for record in partition] for partition in read_all(lab.target.bootstrap, name)]
         for name in (ours, theirs)
     ]
     assert found[0] == found[1]
@@ -239,28 +229,23 @@ def test_what_is_printed_is_what_would_be_written(
 
 
 def test_without_exactly_once_after_a_kill(
-    migrating: Callable[..., tuple[Flow, Callable[[], MirrorMaker]]],
-    topic: str,
-    load: Load,
-    run_flow: RunFlow,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
+    migrating: Callable[..., tuple[Flow, Callable[[], MirrorMaker]]], topic: str, load: Load, lab: Lab
 ) -> None:
     flow, start = migrating("B.offset.flush.interval.ms = 2000")
     with load:
         mirror = start()
-        wait_for_copies(mirror, target_cluster, remote(flow, topic), RECORDS)
+        wait_for_copies(mirror, lab.target, remote(flow, topic), RECORDS)
         wait_for_offsets(flow)
         mirror.kill()
         given = positions_of_the_stopped(flow)
         assert "without exactly-once" in given.notices[0]
-        left_by_mm2 = values(target_cluster, remote(flow, topic))
+        left_by_mm2 = values(lab.target, remote(flow, topic))
         go_on(flow, given)
-        run_flow(flow)
-    assert run_flow(flow).exit_code is ExitCode.DONE
-    there = values(source_cluster, topic)
+        lab.run(flow)
+    assert lab.run(flow).exit_code is ExitCode.DONE
+    there = values(lab.source, topic)
     doubled = 0
-    for number, copied in enumerate(values(target_cluster, remote(flow, topic))):
+    for number, copied in enumerate(values(lab.target, remote(flow, topic))):
         position = given.positions.get((topic, number), 0)  # without an offset: from the beginning
         # MM2's records, then everything from its last offsets on: what it had not written down is there twice.
         assert copied == left_by_mm2[number] + there[number][position:]

@@ -11,8 +11,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from tests.conftest import Lab
 from tests.opened import (
+    append_records,
     declare_foreign,
+    flow_status,
     plan_run,
     read_group_positions,
     read_mm2_positions,
@@ -26,7 +29,6 @@ from tools.kafka import SandboxCluster, read_all
 from tools.kafka.groups import commit_offsets
 
 from ferry.cli.changes import seed as seed_command
-from ferry.clusters.logs.internal_producer import append_records
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ArgumentError, ExitCode, ReplicatorActive, Superseded
@@ -37,7 +39,6 @@ from ferry.ledger.topic_ids import NO_ID
 from ferry.migration import mm2_positions
 from ferry.migration.positions import GivenPositions
 from ferry.migration.seeding import SeedOutcome
-from ferry.monitoring.status import flow_status
 
 pytestmark = pytest.mark.brokers
 
@@ -48,8 +49,8 @@ IDENTITY = "A->B.replication.policy.class = IdentityReplicationPolicy"
 
 
 @pytest.fixture
-def topic(source_cluster: SandboxCluster, topic_factory: TopicFactory) -> str:
-    return topic_factory(source_cluster, partitions=2)
+def topic(lab: Lab) -> str:
+    return lab.topic(lab.source, partitions=2)
 
 
 @pytest.fixture
@@ -100,16 +101,16 @@ def entry(flow: Flow, topic: str, partition: int, connector: str = "MirrorSource
 
 
 @pytest.fixture
-def mm2_stopped(flow: Flow, topic: str, source_cluster: SandboxCluster, target_cluster: SandboxCluster, topic_factory: TopicFactory) -> str:
+def mm2_stopped(flow: Flow, topic: str, lab: Lab) -> str:
     """MM2 copied 60 and 40 of 100 records a partition, and is gone; its offsets topic."""
     offsets = f"mm2-offsets.{flow.source.alias}.internal"
-    topic_factory(target_cluster, partitions=3, config={"cleanup.policy": "compact"}, name=offsets)
-    topic_factory(target_cluster, partitions=2, name=f"{flow.source.alias}.{topic}")
-    fill(source_cluster, topic, 0, 100)
-    fill(target_cluster, f"{flow.source.alias}.{topic}", 0, 60, (0,))
-    fill(target_cluster, f"{flow.source.alias}.{topic}", 0, 40, (1,))
+    lab.topic(lab.target, partitions=3, config={"cleanup.policy": "compact"}, name=offsets)
+    lab.topic(lab.target, partitions=2, name=f"{flow.source.alias}.{topic}")
+    fill(lab.source, topic, 0, 100)
+    fill(lab.target, f"{flow.source.alias}.{topic}", 0, 60, (0,))
+    fill(lab.target, f"{flow.source.alias}.{topic}", 0, 40, (1,))
     write_offsets(
-        target_cluster,
+        lab.target,
         offsets,
         (entry(flow, topic, 0), '{"offset":9}'),
         (entry(flow, topic, 1), '{"offset":39}'),
@@ -125,9 +126,7 @@ def mm2_stopped(flow: Flow, topic: str, source_cluster: SandboxCluster, target_c
 
 @pytest.mark.long
 @pytest.mark.usefixtures("quick_watch", "mm2_stopped")
-def test_where_mirrormaker_2_stopped(
-    flow: Flow, topic: str, run_flow: RunFlow, source_cluster: SandboxCluster, target_cluster: SandboxCluster
-) -> None:
+def test_where_mirrormaker_2_stopped(flow: Flow, topic: str, lab: Lab) -> None:
     given = read_mm2_positions(flow)
     assert {key: position for key, position in given.positions.items() if key[0] == topic} == {(topic, 0): 60, (topic, 1): 40}
     assert "without exactly-once" in given.notices[0]
@@ -137,18 +136,18 @@ def test_where_mirrormaker_2_stopped(
         (40, None, ((0, 40, 40),)),
     ]
     assert {skipped.what for skipped in looked.left_out} == {"gone-0", "removed-0"}
-    assert not {flow.state_topic, flow.ledger_topic} & names(target_cluster)
+    assert not {flow.state_topic, flow.ledger_topic} & names(lab.target)
     written = seed(flow, request(flow), given)
     assert (written.exit_code, written.seeds, written.left_out) == (ExitCode.DONE, looked.seeds, looked.left_out)
-    assert run_flow(flow).records == 100
-    fill(source_cluster, topic, 100, 10)
-    assert run_flow(flow).records == 20
-    assert values(target_cluster, f"{flow.source.alias}.{topic}") == [numbered((0, 110))] * 2
+    assert lab.run(flow).records == 100
+    fill(lab.source, topic, 100, 10)
+    assert lab.run(flow).records == 20
+    assert values(lab.target, f"{flow.source.alias}.{topic}") == [numbered((0, 110))] * 2
     assert foreign(flow) == {0: (0, 60, 60), 1: (0, 40, 40)}
     again = seed(flow, request(flow), given)
     assert again.seeds == ()
     assert all("at 110" in skipped.reason for skipped in again.left_out if skipped.what.startswith(topic))
-    assert run_flow(flow).records == 0
+    assert lab.run(flow).records == 0
 
 
 def names(cluster: SandboxCluster) -> set[str]:
@@ -235,33 +234,26 @@ class Copier:
 
 
 @pytest.mark.long
-def test_where_mirrormaker_1_stopped(
-    topic: str,
-    flow_factory: FlowFactory,
-    run_flow: RunFlow,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    topic_factory: TopicFactory,
-) -> None:
-    flow = flow_factory(f"A->B.topics = {topic}", IDENTITY)
+def test_where_mirrormaker_1_stopped(topic: str, lab: Lab) -> None:
+    flow = lab.flow(f"A->B.topics = {topic}", IDENTITY)
     group = f"mirror-{topic}"
-    topic_factory(target_cluster, partitions=2, name=topic)
-    fill(source_cluster, topic, 0, 100, (0,))
-    copier = Copier(source_cluster, target_cluster, group)
+    lab.topic(lab.target, partitions=2, name=topic)
+    fill(lab.source, topic, 0, 100, (0,))
+    copier = Copier(lab.source, lab.target, group)
     copier.copy(topic, 100)
     with pytest.raises(ReplicatorActive, match=rf"group {group} on cluster {flow.source.alias} is .*mirror-1 at .*stop them"):
         read_group_positions(flow, group)
-    fill(source_cluster, topic, 100, 30, (0,))
+    fill(lab.source, topic, 100, 30, (0,))
     copier.copy(topic, 30, commit=False)
     copier.stop()
     outcome = seed(flow, request(flow), read_group_positions(flow, group))
     assert [(written.partition, written.position, written.foreign) for written in outcome.seeds] == [(0, 100, ((0, 100, 130),))]
     assert [(skipped.what, "has no offset for it" in skipped.reason) for skipped in outcome.left_out] == [(f"{topic}-1", True)]
-    fill(source_cluster, topic, 130, 20, (0,))
-    fill(source_cluster, topic, 0, 5, (1,))
-    assert run_flow(flow).records == 55
+    fill(lab.source, topic, 130, 20, (0,))
+    fill(lab.source, topic, 0, 5, (1,))
+    assert lab.run(flow).records == 55
     # What was not committed is there twice, nothing else, and nothing is missing.
-    assert values(target_cluster, topic) == [numbered((0, 130), (100, 150)), numbered((0, 5))]
+    assert values(lab.target, topic) == [numbered((0, 130), (100, 150)), numbered((0, 5))]
 
 
 def test_a_group_that_does_not_exist(flow: Flow) -> None:
@@ -270,30 +262,23 @@ def test_a_group_that_does_not_exist(flow: Flow) -> None:
 
 
 @pytest.mark.long
-def test_external_records_are_declared(
-    flow: Flow,
-    topic: str,
-    run_flow: RunFlow,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    topic_factory: TopicFactory,
-) -> None:
+def test_external_records_are_declared(flow: Flow, topic: str, lab: Lab) -> None:
     remote = f"{flow.source.alias}.{topic}"
-    topic_factory(target_cluster, partitions=2, name=remote)
-    fill(source_cluster, topic, 0, 10)
-    fill(target_cluster, remote, 500, 7, (1,))
-    assert {failure.partition for failure in run_flow(flow).failed} == {1}
+    lab.topic(lab.target, partitions=2, name=remote)
+    fill(lab.source, topic, 0, 10)
+    fill(lab.target, remote, 500, 7, (1,))
+    assert {failure.partition for failure in lab.run(flow).failed} == {1}
     assert brief(declare_foreign(flow, request(flow))) == [(1, 0, ((0, 0, 7),))]
-    assert run_flow(flow).records == 10
+    assert lab.run(flow).records == 10
     # Behind Ferry's own records; the other partition's log ends with the mark of Ferry's transaction, which is no record.
-    fill(target_cluster, remote, 600, 5, (1,))
+    fill(lab.target, remote, 600, 5, (1,))
     assert brief(declare_foreign(flow, request(flow), dry_run=True)) == [(1, 10, ((10, 10, 23),))]
     assert brief(declare_foreign(flow, request(flow))) == [(1, 10, ((10, 10, 23),))]
     assert brief(declare_foreign(flow, request(flow))) == []
-    fill(source_cluster, topic, 10, 3)
-    report = run_flow(flow)
+    fill(lab.source, topic, 10, 3)
+    report = lab.run(flow)
     assert (report.records, report.exit_code) == (6, ExitCode.DONE)
-    assert values(target_cluster, remote) == [numbered((0, 13)), numbered((500, 507), (0, 10), (600, 605), (10, 13))]
+    assert values(lab.target, remote) == [numbered((0, 13)), numbered((500, 507), (0, 10), (600, 605), (10, 13))]
 
 
 def brief(outcome: SeedOutcome) -> list[tuple[int, int, tuple[tuple[int, int, int], ...]]]:
@@ -302,11 +287,9 @@ def brief(outcome: SeedOutcome) -> list[tuple[int, int, tuple[tuple[int, int, in
 
 
 @pytest.mark.long
-def test_bad_positions_change_nothing_and_good_ones_supersede(
-    flow: Flow, topic: str, run_flow: RunFlow, source_cluster: SandboxCluster
-) -> None:
-    fill(source_cluster, topic, 0, 10)
-    run_flow(flow)
+def test_bad_positions_change_nothing_and_good_ones_supersede(flow: Flow, topic: str, lab: Lab) -> None:
+    fill(lab.source, topic, 0, 10)
+    lab.run(flow)
     with run_lease(flow) as hold:
         with pytest.raises(ArgumentError, match=rf"{topic}-1: position 11 is outside"):
             seed(flow, request(flow), GivenPositions("somebody", {(topic, 0): 10, (topic, 1): 11}))
@@ -314,7 +297,7 @@ def test_bad_positions_change_nothing_and_good_ones_supersede(
         assert seed(flow, request(flow), GivenPositions("an operator", {(topic, 0): 4}, binding=True)).exit_code is ExitCode.DONE
         with pytest.raises(Superseded):
             hold.confirm()
-    assert run_flow(flow).records == 6
+    assert lab.run(flow).records == 6
 
 
 def test_committed_offsets_of_topics_that_are_not_copied(flow: Flow, topic: str, source_cluster: SandboxCluster) -> None:
@@ -323,12 +306,10 @@ def test_committed_offsets_of_topics_that_are_not_copied(flow: Flow, topic: str,
     assert read_group_positions(flow, f"g-{topic}").positions == {(topic, 0): 3}
 
 
-def test_a_source_topic_that_gets_its_first_id(
-    flow: Flow, topic: str, run_flow: RunFlow, source_cluster: SandboxCluster, target_cluster: SandboxCluster
-) -> None:
+def test_a_source_topic_that_gets_its_first_id(flow: Flow, topic: str, lab: Lab) -> None:
     """By an upgrade of its cluster to 2.8: what the seed passes over is not missing, and a backfill does not copy it again."""
-    fill(source_cluster, topic, 0, 50)
-    assert run_flow(flow).records == 100
+    fill(lab.source, topic, 0, 50)
+    assert lab.run(flow).records == 100
     with topic_reader(flow.target) as reader:
         width = len(reader.partitions(flow.ledger_topic))
     for receipt in read_receipts(flow):
@@ -344,6 +325,6 @@ def test_a_source_topic_that_gets_its_first_id(
     day = timedelta(days=1)
     again = replace(request(flow), since=datetime.now(UTC) - day, until=datetime.now(UTC) + day, backfill=True)
     assert plan_run(flow, again).partitions[0].segments == ()
-    fill(source_cluster, topic, 50, 5)
-    assert run_flow(flow).records == 10
-    assert values(target_cluster, f"{flow.source.alias}.{topic}") == [numbered((0, 55))] * 2
+    fill(lab.source, topic, 50, 5)
+    assert lab.run(flow).records == 10
+    assert values(lab.target, f"{flow.source.alias}.{topic}") == [numbered((0, 55))] * 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,12 +10,11 @@ from unittest.mock import MagicMock
 
 import pytest
 from confluent_kafka import Producer
+from tests.conftest import Lab
 from tests.waiting import until
-from tools.kafka import SandboxCluster
 
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow, load_config
-from ferry.ledger.run_report import RunReport
 from ferry.monitoring import arrivals as module
 from ferry.monitoring.arrivals import FIRST_PAUSE, LONGEST_PAUSE, Arrivals, Starts, behind
 
@@ -74,7 +73,9 @@ def test_heartbeats_are_not_looked_at(tmp_path: Path, monkeypatch: pytest.Monkey
     source = MagicMock()
     source.topics.return_value = {name: SimpleNamespace(partitions=1) for name in ("heartbeats", "orders", "B.orders", "C.heartbeats")}
     source.end_offsets.side_effect = lambda places: (dict.fromkeys(places, 4), {})
-    monkeypatch.setattr(module, "open_flow", lambda flow: nullcontext(SimpleNamespace(flow=flow, source=SimpleNamespace(admin=source))))
+    monkeypatch.setattr(
+        module, "open_flow", lambda flow: nullcontext(SimpleNamespace(flow=flow, source=SimpleNamespace(admin=source), target=None))
+    )
     monkeypatch.setattr(module, "ask_positions", lambda *_, **__: SimpleNamespace(answer=lambda: {PLACES[ORDERS]: 1}))
     looking = Arrivals(lambda: load_config(config).flow("A->B"))
     assert looking.look() == {ORDERS: (1, 4)}
@@ -84,43 +85,35 @@ def test_heartbeats_are_not_looked_at(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.fixture
-def arrivals(
-    flow_factory: Callable[..., Flow], copy_only: tuple[str, ...], topic_factory: Callable[..., str], source_cluster: SandboxCluster
-) -> Iterator[tuple[Arrivals, Flow, str]]:
-    topic = topic_factory(source_cluster, partitions=2)
-    flow = flow_factory(f"A->B.topics = {topic}, {topic}-later", "refresh.topics.interval.seconds = 0", *copy_only)
+def arrivals(lab: Lab) -> Iterator[tuple[Arrivals, Flow, str]]:
+    topic = lab.topic(lab.source, partitions=2)
+    flow = lab.flow(f"A->B.topics = {topic}, {topic}-later", "refresh.topics.interval.seconds = 0", *lab.copy_only)
     looking = Arrivals(lambda: flow)
     yield looking, flow, topic
     looking.close()
 
 
 @pytest.mark.brokers
-def test_a_look_finds_records_new_topics_and_aborted_transactions_once(
-    arrivals: tuple[Arrivals, Flow, str],
-    run_flow: Callable[..., RunReport],
-    produce: Callable[..., None],
-    topic_factory: Callable[..., str],
-    source_cluster: SandboxCluster,
-) -> None:
+def test_a_look_finds_records_new_topics_and_aborted_transactions_once(arrivals: tuple[Arrivals, Flow, str], lab: Lab) -> None:
     looking, flow, topic = arrivals
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
 
     def copied() -> None:
-        run_flow(flow)
+        lab.run(flow)
         assert looking.look() == {}
 
     # A flow that never ran: a run makes its remote topics, although they are empty.
     assert looking.look() == {first: (None, 0), second: (None, 0)}
     copied()
-    produce(source_cluster, topic, [(0, None, b"x"), (0, None, b"y")])
+    lab.produce(lab.source, topic, [(0, None, b"x"), (0, None, b"y")])
     found = looking.look()
     assert found == {first: (0, 2)}
     looking.started(found)
     assert looking.look() == {}
-    produce(source_cluster, topic, [(1, None, b"x")])
+    lab.produce(lab.source, topic, [(1, None, b"x")])
     copied()
 
-    writer = Producer({**source_cluster.client_settings(), "transactional.id": topic})
+    writer = Producer({**lab.source.client_settings(), "transactional.id": topic})
     writer.init_transactions()
     writer.begin_transaction()
     writer.produce(topic, b"aborted", partition=0)
@@ -131,6 +124,6 @@ def test_a_look_finds_records_new_topics_and_aborted_transactions_once(
     until(lambda: looking.look() == {first: (2, 4)})  # the broker writes the marker after it has answered
     copied()
 
-    topic_factory(source_cluster, name=f"{topic}-later")
+    lab.topic(lab.source, name=f"{topic}-later")
     assert looking.look() == {TopicPartition(f"{topic}-later", 0): (None, 0)}
     copied()

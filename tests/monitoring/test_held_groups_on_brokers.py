@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 from confluent_kafka import Consumer
+from tests.conftest import Lab
 from tests.monitoring.test_limits_on_brokers import ferry
+from tests.opened import flow_status
 from tests.waiting import until
-from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
 
 from ferry.config import load_config
 from ferry.errors import ExitCode
-from ferry.monitoring.status import flow_status
 from ferry.monitoring.verdict import Health, verdict_of
 
 pytestmark = pytest.mark.brokers
 
 
 @pytest.mark.long
-def test_a_group_is_held_up_while_it_has_a_member_on_the_target(
-    config_file: Callable[..., Path],
-    copy_only: tuple[str, ...],
-    topic_factory: Callable[..., str],
-    produce: Callable[..., None],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
-    topic = topic_factory(source_cluster)
+def test_a_group_is_held_up_while_it_has_a_member_on_the_target(lab: Lab) -> None:
+    topic = lab.topic(lab.source)
     groups = (f"groups = {topic}-.*", "sync.group.offsets.enabled = true", "sync.group.offsets.interval.seconds = 0")
-    config = config_file(f"A->B.topics = {topic}", *groups, *copy_only)
+    config = lab.config(f"A->B.topics = {topic}", *groups, *lab.copy_only)
     flow = load_config(config).flows[0]
     busy, free = f"{topic}-busy", f"{topic}-free"
 
@@ -41,18 +31,18 @@ def test_a_group_is_held_up_while_it_has_a_member_on_the_target(
         verdict = verdict_of(flow_status(flow), 0.0)
         return verdict.health, [reason.text for reason in verdict.reasons]
 
-    produce(source_cluster, topic, [(0, None, b"x") for _ in range(20)])
+    lab.produce(lab.source, topic, [(0, None, b"x") for _ in range(20)])
     for group in (busy, free):
-        commit_offsets(source_cluster.client_settings(), group, {(topic, 0): 10})
+        commit_offsets(lab.source.client_settings(), group, {(topic, 0): 10})
     assert run() == (Health.HEALTHY, [])
-    member = Consumer({**target_cluster.client_settings(), "group.id": busy, "client.id": "forgotten", "enable.auto.commit": False})
+    member = Consumer({**lab.target.client_settings(), "group.id": busy, "client.id": "forgotten", "enable.auto.commit": False})
     member.subscribe([f"{flow.source.alias}.{topic}"])
     until(lambda: member.poll(1) is not None, lambda: "the member never got a record")
     try:
         assert run() == (Health.HEALTHY, []), "on the target it is where it is on the source"
         for group in (busy, free):
-            commit_offsets(source_cluster.client_settings(), group, {(topic, 0): 15})
-        why = f"group {busy}: it has 1 member on {flow.target.alias} (forgotten): only groups without members are written"
+            commit_offsets(lab.source.client_settings(), group, {(topic, 0): 15})
+        why = f"group {busy}, because it has 1 member on {flow.target.alias} (forgotten), and only groups without members are written"
         assert run() == (Health.LAGGING, [f"1 group not synced: {why}"])
     finally:
         member.close()

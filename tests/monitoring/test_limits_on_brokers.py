@@ -6,18 +6,16 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.opened import keep_lag, status_after_run
-from tools.kafka import SandboxCluster
+from tests.conftest import Lab
+from tests.opened import flow_status, keep_lag, status_after_run
 
 from ferry.config import load_config
 from ferry.errors import ExitCode
 from ferry.ledger.run_summary import RunLag
 from ferry.monitoring.runs_reading import read_runs
-from ferry.monitoring.status import flow_status
 
 pytestmark = pytest.mark.brokers
 
@@ -29,18 +27,12 @@ def ferry(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.long
-def test_a_broken_limit_is_named_until_the_topic_is_copied(
-    config_file: Callable[..., Path],
-    copy_only: tuple[str, ...],
-    topic_factory: Callable[..., str],
-    produce: Callable[..., None],
-    source_cluster: SandboxCluster,
-) -> None:
-    copied, left = (topic_factory(source_cluster, partitions=2, config={"retention.ms": "3600000"}) for _ in range(2))
+def test_a_broken_limit_is_named_until_the_topic_is_copied(lab: Lab) -> None:
+    copied, left = (lab.topic(lab.source, partitions=2, config={"retention.ms": "3600000"}) for _ in range(2))
     for topic in (copied, left):
-        produce(source_cluster, topic, [(number % 2, None, b"x" * 100) for number in range(20)])
+        lab.produce(lab.source, topic, [(number % 2, None, b"x" * 100) for number in range(20)])
     limits = ("A->B.ferry.alert.lag.records = 19", "A->B.ferry.alert.headroom.seconds = 7200")
-    config = config_file(f"A->B.topics = {copied}, {left}", *limits, *copy_only)
+    config = lab.config(f"A->B.topics = {copied}, {left}", *limits, *lab.copy_only)
     flow = load_config(config).flows[0]
     arguments = (str(config), "--flow", flow.name)
 

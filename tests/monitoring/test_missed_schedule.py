@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
+from tests.conftest import Lab
 from tests.opened import keep_run, not_opened
-from tools.kafka import SandboxCluster
 
-from ferry.config import Flow
 from ferry.ledger.open_flow import open_flow
-from ferry.ledger.run_report import RunReport
 from ferry.monitoring import status
 from ferry.monitoring.limits import BrokenLimit
 from ferry.monitoring.runs_reading import read_recent
@@ -41,15 +38,7 @@ def test_a_deadline_may_be_longer_than_the_schedule() -> None:
 
 
 @pytest.mark.brokers
-def test_a_run_that_ended_after_it_was_due_is_not_missed(
-    flow_factory: Callable[..., Flow],
-    copy_only: tuple[str, ...],
-    topic_factory: Callable[..., str],
-    produce: Callable[..., None],
-    run_flow: Callable[..., RunReport],
-    source_cluster: SandboxCluster,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_run_that_ended_after_it_was_due_is_not_missed(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     def overdue_after(minutes: int) -> BrokenLimit | None:
         with monkeypatch.context() as patch:
             patch.setattr(status, "datetime", SimpleNamespace(now=lambda zone: datetime.now(zone) + timedelta(minutes=minutes)))
@@ -58,14 +47,14 @@ def test_a_run_that_ended_after_it_was_due_is_not_missed(
             with open_flow(flow) as opened:
                 return overdue_run(opened, read_recent(opened).ended)
 
-    topic = topic_factory(source_cluster)
-    produce(source_cluster, topic, [(0, None, b"x")])
+    topic = lab.topic(lab.source)
+    lab.produce(lab.source, topic, [(0, None, b"x")])
     lines = ("A->B.ferry.schedule = * * * * *", "A->B.ferry.alert.deadline.seconds = 300")
-    flow = flow_factory(f"A->B.topics = {topic}", *lines, *copy_only)
+    flow = lab.flow(f"A->B.topics = {topic}", *lines, *lab.copy_only)
     missed = overdue_after(0)
     assert missed is not None, "a flow that never ran"
     assert str(missed).startswith("a run was due 3")
-    keep_run(flow, run_flow(flow))
+    keep_run(flow, lab.run(flow))
     assert overdue_after(0) is None
     assert overdue_after(-10) is not None, "what a clock that is ahead wrote tells no end"
     later = overdue_after(20)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from opentelemetry.sdk.metrics.export import AggregationTemporality, Sum
 from tests.airflow.collector import Collector, collecting
 from tests.cli.inside import ferry
-from tools.kafka import SandboxCluster
+from tests.conftest import Lab
 from tools.kafka.groups import commit_offsets
 
 from ferry.ledger.sync_outcome import Measurement
@@ -78,18 +77,12 @@ def test_a_collector_that_is_away_is_named_without_its_address(monkeypatch: pyte
 
 
 @pytest.mark.brokers
-def test_a_run_sends_what_mirror_maker_measures_under_its_names(
-    collector: Collector,
-    config_file: Any,
-    source_cluster: SandboxCluster,
-    topic_factory: Any,
-    produce: Any,
-) -> None:
-    topic = topic_factory(source_cluster)
-    produce(source_cluster, topic, [(0, b"k", b"v")] * 5)
+def test_a_run_sends_what_mirror_maker_measures_under_its_names(collector: Collector, lab: Lab) -> None:
+    topic = lab.topic(lab.source)
+    lab.produce(lab.source, topic, [(0, b"k", b"v")] * 5)
     group = f"g-{topic}"
-    commit_offsets(source_cluster.client_settings(), group, {(topic, 0): 3})
-    path: Path = config_file(f"A->B.topics = {topic}", f"A->B.groups = {group}")
+    commit_offsets(lab.source.client_settings(), group, {(topic, 0): 3})
+    path: Path = lab.config(f"A->B.topics = {topic}", f"A->B.groups = {group}")
     flow = path.read_text().partition("clusters = ")[2].partition("\n")[0].replace(" ", "").replace(",", "->")
     done = ferry("run", path, "--flow", flow, "--master", "inline", environment=collector.settings)
     assert done.returncode == 0, done.stderr

@@ -5,23 +5,22 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 from tests.cli.inside import ferry
-from tests.opened import plan_run, source_ends
+from tests.conftest import Lab
+from tests.opened import flow_status, plan_run, source_ends
 from tests.waiting import NEVER_SECONDS
 from tools.kafka import SandboxCluster
 
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.clusters.open_cluster import OpenCluster
-from ferry.config import Flow, load_config
+from ferry.clusters.open_cluster import open_cluster
+from ferry.config import load_config
 from ferry.config.flow import flow_command
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
-from ferry.ledger.run_report import RunReport
 from ferry.monitoring import status
 from ferry.monitoring.verdict import Health, verdict_of
 from ferry.recovery.not_copied import not_copied
@@ -32,16 +31,14 @@ pytestmark = pytest.mark.brokers
 HOUR_MS = 3_600_000
 
 
-def test_only_a_record_with_a_time_has_an_age(
-    config_file: Callable[..., Path], topic_factory: Callable[..., str], source_cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    topic = topic_factory(source_cluster, partitions=4)
+def test_only_a_record_with_a_time_has_an_age(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = lab.topic(lab.source, partitions=4)
     now = round(time.time() * 1000)
-    plain = Producer(source_cluster.client_settings())
+    plain = Producer(lab.source.client_settings())
     for partition, moment in ((0, now - HOUR_MS), (1, -1), (2, now + HOUR_MS)):
         plain.produce(topic, b"x", partition=partition, timestamp=moment)
     assert plain.flush(30) == 0
-    aborting = Producer({**source_cluster.client_settings(), "transactional.id": f"aborts-{topic}"})
+    aborting = Producer({**lab.source.client_settings(), "transactional.id": f"aborts-{topic}"})
     aborting.init_transactions(30)
     aborting.begin_transaction()
     aborting.produce(topic, b"x", partition=3)
@@ -50,43 +47,35 @@ def test_only_a_record_with_a_time_has_an_age(
 
     monkeypatch.setattr(status, "READ_SECONDS", NEVER_SECONDS)  # what waits for records that never come takes that long
     began = time.monotonic()
-    with OpenCluster(load_config(config_file(f"A->B.topics = {topic}")).flows[0].source) as source:
+    with open_cluster(load_config(lab.config(f"A->B.topics = {topic}")).flows[0].source) as source:
         ages = status.first_ages(source, {TopicPartition(topic, number): 0 for number in range(4)})
     assert time.monotonic() - began < NEVER_SECONDS
     assert 3_600 <= ages[TopicPartition(topic, 0)] < 3_700
     assert [ages[TopicPartition(topic, number)] for number in (1, 2, 3)] == [-1.0, 0.0, -1.0]
 
 
-def test_a_flow_that_never_ran(
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    source_cluster: SandboxCluster,
-    produce: Callable[..., None],
-    run_flow: Callable[..., RunReport],
-) -> None:
+def test_a_flow_that_never_ran(lab: Lab) -> None:
     """A run that finds nothing to copy is a run too."""
-    topic = topic_factory(source_cluster)
-    flow = flow_factory(f"A->B.topics = {topic}")
-    found = verdict_of(status.flow_status(flow), time.time())
+    topic = lab.topic(lab.source)
+    flow = lab.flow(f"A->B.topics = {topic}")
+    found = verdict_of(flow_status(flow), time.time())
     step = f"start a run now, in Airflow or with {flow_command('run', flow.name, flow.source.path)}"
     assert (found.health, found.next_step, found.exit_code) == (Health.NEVER_RAN, step, ExitCode.PARTLY_FAILED)
-    run_flow(flow)
-    assert verdict_of(status.flow_status(flow), time.time()).health is Health.HEALTHY
-    produce(source_cluster, topic, [(0, b"key", b"value")])
-    assert verdict_of(status.flow_status(flow), time.time()).health is Health.HEALTHY
+    lab.run(flow)
+    assert verdict_of(flow_status(flow), time.time()).health is Health.HEALTHY
+    lab.produce(lab.source, topic, [(0, b"key", b"value")])
+    assert verdict_of(flow_status(flow), time.time()).health is Health.HEALTHY
 
 
-def test_an_application_may_call_its_topic_heartbeats(
-    config_file: Callable[..., Path], topic_factory: Callable[..., str], source_cluster: SandboxCluster, produce: Callable[..., None]
-) -> None:
+def test_an_application_may_call_its_topic_heartbeats(lab: Lab) -> None:
     """Only what the clusters of the file beat is left out of lag, alerts, rehearsals and backfills."""
     name = f"x{secrets.token_hex(4)}.heartbeats"
-    topic_factory(source_cluster, name=name)
-    produce(source_cluster, name, [(0, b"key", b"value")] * 500)
+    lab.topic(lab.source, name=name)
+    lab.produce(lab.source, name, [(0, b"key", b"value")] * 500)
     alone = ("B->A.emit.heartbeats.enabled = false", "A->B.heartbeats.replication.enabled = false")  # other tests leave heartbeats there
-    flow = load_config(config_file(f"A->B.topics = {name}", *alone)).flows[0]
+    flow = load_config(lab.config(f"A->B.topics = {name}", *alone)).flows[0]
     beats = f"{flow.target.alias}.{name}"
-    found = status.flow_status(flow)
+    found = flow_status(flow)
     assert (found.lag.records, [entry.heartbeats for entry in found.partitions]) == (500, [False])
     planned = plan_run(flow, RunRequest(flow.name, "look"))
     assert planned.needs_copy
@@ -115,18 +104,16 @@ def produce_at(cluster: SandboxCluster, topic: str, moments: list[int]) -> None:
 
 
 @pytest.mark.long
-def test_a_time_in_microseconds_is_told_as_it_is(
-    config_file: Callable[..., Path], copy_only: tuple[str, ...], topic_factory: Callable[..., str], source_cluster: SandboxCluster
-) -> None:
+def test_a_time_in_microseconds_is_told_as_it_is(lab: Lab) -> None:
     """No calendar has it: neither what is copied nor what is missing can be named by an ISO time."""
-    topic = topic_factory(source_cluster, config={"message.timestamp.after.max.ms": str(NO_LIMIT)})
-    flow = named(config_file(f"A->B.topics = {topic}", *copy_only))
-    produce_at(source_cluster, topic, [MICROSECONDS] * 3)
+    topic = lab.topic(lab.source, config={"message.timestamp.after.max.ms": str(NO_LIMIT)})
+    flow = named(lab.config(f"A->B.topics = {topic}", *lab.copy_only))
+    produce_at(lab.source, topic, [MICROSECONDS] * 3)
     assert ferry("run", *flow, "--master", "inline").returncode == 0
     told = ferry("ledger", *flow, environment={"COLUMNS": "200"})
     assert (told.returncode, f"{MICROSECONDS} ms" in told.stdout) == (0, True), told
     assert json.loads(ferry("ledger", *flow, "--json").stdout)["ranges"][-1]["max_timestamp"] == MICROSECONDS
-    produce_at(source_cluster, topic, [MICROSECONDS] * 4)
+    produce_at(lab.source, topic, [MICROSECONDS] * 4)
     positions = flow[0].with_name("positions.csv")
     positions.write_text(f"topic,partition,position\n{topic},0,7\n")
     assert ferry("seed", *flow, "--from-file", positions).returncode == 0
@@ -138,14 +125,12 @@ def test_a_time_in_microseconds_is_told_as_it_is(
 
 
 @pytest.mark.long
-def test_an_empty_cleanup_policy_deletes_nothing(
-    config_file: Callable[..., Path], copy_only: tuple[str, ...], topic_factory: Callable[..., str], source_cluster: SandboxCluster
-) -> None:
+def test_an_empty_cleanup_policy_deletes_nothing(lab: Lab) -> None:
     """Since Kafka 4.1: whatever retention.ms says, no record is in danger. The remote topic gets the same policy."""
-    topic = topic_factory(source_cluster, config={"cleanup.policy": "", "retention.ms": "1000"})
-    limits = ("A->B.ferry.alert.headroom.seconds = 60", *copy_only)
-    flow = named(config_file(f"A->B.topics = {topic}", *limits))
-    produce_at(source_cluster, topic, [1_764_000_000_000])
+    topic = lab.topic(lab.source, config={"cleanup.policy": "", "retention.ms": "1000"})
+    limits = ("A->B.ferry.alert.headroom.seconds = 60", *lab.copy_only)
+    flow = named(lab.config(f"A->B.topics = {topic}", *limits))
+    produce_at(lab.source, topic, [1_764_000_000_000])
     status = json.loads(ferry("status", *flow, "--json").stdout)["flows"][0]
     assert (status["limits_broken"], status["partitions"][0]["headroom_seconds"]) == ([], None)
     assert "no limit" in ferry("status", *flow).stdout

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import ferry.page
-from ferry.cli.status_text import status_document
+from ferry.cli.status_text import status_document, status_parts
 from ferry.clusters.logs.held_back import LastStableLag
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config.settings import LAG_RECORDS
 from ferry.errors import ExitCode, all_errors, is_error
-from ferry.ledger.run_report import LossReport, PartitionFailure
+from ferry.ledger.run_report import LossReport, PartitionFailure, Skipped
 from ferry.ledger.run_summary import RunState
 from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lag import PartitionStatus
@@ -36,6 +36,7 @@ STOP = PartitionFailure("orders", 1, "TargetRecreated", "deleted")
 HELD = LastStableLag("orders", 0, "B", "b:9092", TopicPartition("A.orders", 0), 5, 8, 1_200_000, overdue=True)
 DENIED = PartitionFailure("payments", -1, "NotAuthorized", "grant Read on topic payments")
 NOT_READ = "1 topic stopped (NotAuthorized): topic payments: grant Read on topic payments; how far behind: unknown"
+DROPPED = (Skipped("payments", "copied before", True), Skipped("other", "not in topics", False), Skipped("flow", "why"))
 GAP = Missing("orders", 0, 1, 1_000, first_time=1_000)
 NOW = 1_800_000_000.0
 UNREACHABLE = Problem("ClusterUnreachable", "cluster B (b:9092) does not answer", "check it")
@@ -62,11 +63,13 @@ ENDED = {
     **run("done"), "records": 4_999, "finished": datetime.fromtimestamp(NOW - 130, UTC).isoformat(timespec="milliseconds"),
 }  # fmt: skip
 
+BEGAN = "a run began 2 min ago, at 2027-01-15T07:57:50+00:00, and has not ended (id r1)"
+
 GROUP_FAILED = {"failed": 1, "why": {"error": "GroupFailed", "problem": "group bad, A.t-0: its metadata are too long"}}
 
 
-BUSY = {"what": "group billing", "reason": "it has 2 members on B (app): only groups without members are written"}
-TOLD_BUSY = "1 group not synced: group billing: it has 2 members on B (app): only groups without members are written"
+BUSY = {"what": "group billing", "reason": "it has 2 members on B (app), and only groups without members are written"}
+TOLD_BUSY = "1 group not synced: group billing, because it has 2 members on B (app), and only groups without members are written"
 
 
 @pytest.mark.parametrize(
@@ -271,7 +274,7 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
         Health.MISSING,
         (
             "1,003 records missing in 2 topics: orders, clicks "
-            "(ferry seed set the positions past them; a backfill copies them, and nothing twice)"
+            "(somebody told Ferry, with ferry seed, to go on behind them, so no run copies them; a backfill does, and copies nothing twice)"
         ),
     )
     command = "ferry backfill mm2.properties --flow 'A->B' --topic orders --topic clicks --from 1970-01-01T00:00:01Z"
@@ -293,11 +296,11 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
         (replace(HEALTHY, last_run={**ENDED, "records": 1}), "A->B is healthy, up to date; last run 2 min ago copied 1 record"),
         (
             replace(HEALTHY, last_run=ENDED, newest_run={**run("running"), "started": ENDED["finished"]}),
-            ("A->B is healthy, up to date; last run 2 min ago copied 4,999 records; run r1 began 2 min ago and has not ended"),
+            ("A->B is healthy, up to date; last run 2 min ago copied 4,999 records; " + BEGAN),
         ),
         (
             seen(BEHIND, ran=False, newest_run={**run("running"), "started": ENDED["finished"]}),
-            "A->B is healthy, 10 records behind, the oldest 30 s old; run r1 began 2 min ago and has not ended",
+            "A->B is healthy, 10 records behind, the oldest 30 s old; " + BEGAN,
         ),
         (
             replace(HEALTHY, last_run={**ENDED, "superseded": "r0"}),
@@ -321,12 +324,28 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
                 "last run 2 min ago copied 4,999 records"
             ),
         ),
+        (
+            replace(HEALTHY, left_out=DROPPED, last_run=ENDED),
+            ("A->B is healthy, but 1 topic is not copied: payments; otherwise up to date; last run 2 min ago copied 4,999 records"),
+        ),
+        (
+            seen(lagging(records=1), left_out=DROPPED * 4),
+            (
+                "A->B is healthy, but 4 topics are not copied: payments, payments, payments, and 1 more; "
+                "1 record behind, the oldest 30 s old"
+            ),
+        ),
+        (
+            replace(HEALTHY, left_out=DROPPED, paused=True),
+            "A->B is paused: its DAG is paused, so no run starts; 1 topic is not copied: payments; otherwise up to date",
+        ),
         (seen(lagging(records=1)), "A->B is healthy, 1 record behind, the oldest 30 s old"),
         (
             seen(missing=(GAP,), last_run=ENDED),
             (
-                "A->B is not complete: 999 records missing in 1 topic: orders (ferry seed set the positions past them; a backfill copies "
-                "them, and nothing twice); otherwise up to date; last run 2 min ago copied 4,999 records"
+                "A->B is not complete: 999 records missing in 1 topic: orders (somebody told Ferry, with ferry seed, to go on behind them, "
+                "so no run copies them; a backfill does, and copies nothing twice); otherwise up to date; "
+                "last run 2 min ago copied 4,999 records"
             ),
         ),
         (replace(HEALTHY, problem=UNREACHABLE), "A->B cannot be read: cluster B (b:9092) does not answer"),
@@ -336,7 +355,7 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
         ),
         (
             seen(IDLE, BEHIND, stopped=(DENIED,)),
-            f"A->B is failing: {NOT_READ}; the rest is 10 records behind, the oldest 30 s old",
+            f"A->B is failing: {NOT_READ}; the rest is 10 records behind, the oldest 30 s old; up to date: orders",
         ),
         (
             seen(stopped=(STOP,)),
@@ -363,15 +382,57 @@ def test_what_the_lag_leaves_out_is_told_beside_it() -> None:
     assert not_counted(HEALTHY) == []
 
 
-def test_partitions_that_stopped_for_one_reason_each_say_what_is_their_own() -> None:
-    again = "remote topic A.t was deleted and created again; "
-    problem = again + "what was copied of t-{0} below source offset 9{0} is gone; the topic had topic id x"
-    stopped = tuple(PartitionFailure("t", n, "TargetRecreated", problem.format(n)) for n in range(2))
-    (reason,) = verdict_of(seen(stopped=stopped), NOW).reasons
-    assert reason.text == (
-        "2 partitions stopped (TargetRecreated): t-0, t-1: remote topic A.t was deleted and created again; "
-        "what was copied of t-0 below source offset 90 is gone; what was copied of t-1 below source offset 91 is gone"
+def test_copies_that_are_gone_with_a_remote_topic_are_summed_once() -> None:
+    again = "remote topic A.t was deleted and created again"
+    problem = again + "; what was copied of t-{0} below source offset 90 is gone{1}; the topic had topic id x"
+    rows = [replace(IDLE, topic="t", partition=number, position=90, log_start=30) for number in range(2)]
+    kept = tuple(
+        PartitionFailure("t", n, "TargetRecreated", problem.format(n, " (the source still has it, from offset 30 on)")) for n in (0, 1)
     )
+    stopped = f"2 partitions stopped (TargetRecreated): t-0, t-1: {again}; the copies on B are gone"
+    for known, told in (
+        (seen(*rows, stopped=kept), ", and A still has 120 records of them"),
+        (seen(*rows, stopped=tuple(replace(one, problem=problem.format(9, "")) for one in kept)), ""),
+    ):
+        (reason,) = verdict_of(known, NOW).reasons
+        assert reason.text == stopped + told
+    (reason,) = verdict_of(replace(seen(*rows, stopped=kept), stopped_cut=1), NOW).reasons
+    assert "still has at least 120 records" in reason.text
+
+
+def test_a_stopped_topic_does_not_hide_which_others_are_fine() -> None:
+    known = seen(IDLE, BEHIND, stopped=(replace(STOP, topic="clicks"),))
+    assert str(verdict_of(known, NOW)).endswith("; 10 records behind, the oldest 30 s old; up to date: orders")
+
+
+def test_a_group_that_is_held_up_does_not_make_the_flow_lag() -> None:
+    found = verdict_of(seen(held_groups={"total": 1, "named": [BUSY]}, last_run={**ENDED, "lag_records": 0}), NOW)
+    assert str(found) == f"A->B: {TOLD_BUSY}; otherwise up to date; last run 2 min ago copied 4,999 records"
+    assert (found.word, found.exit_code) == ("1 group not synced", ExitCode.PARTLY_FAILED)
+    assert found.next_step.startswith("either stop the members there, ")
+    both = verdict_of(seen(lagging(headroom=-3.0), held_groups={"total": 1, "named": [BUSY]}), NOW)
+    assert (both.word, str(both).startswith("A->B lags: ")) == ("", True)
+
+
+def test_status_says_once_what_is_true_of_all_stopped_partitions() -> None:
+    problem = "remote topic A.t was deleted and created again; what was copied of t-{0} below source offset 9 is gone; it had topic id x"
+    failures = tuple(PartitionFailure("t", number, "TargetRecreated", problem.format(number)) for number in range(2))
+    known = seen(BEHIND, stopped=(*failures, DENIED))
+    lines = [str(part) for part in status_parts(known, every=False, now=NOW)]
+    assert [text for text in lines if text.startswith("STOPPED")] == ["STOPPED: t-0, t-1: TargetRecreated: it had topic id x"]
+    assert lines[-1] == "headroom: until the source deletes the oldest record that is not copied"
+    whole = [str(part) for part in status_parts(known, every=True, now=NOW)]
+    assert [text for text in whole if text.startswith("STOPPED")] == [f"STOPPED: {failure}" for failure in (*failures, DENIED)]
+
+
+@pytest.mark.parametrize(("interval", "then"), [(600.0, "; then the next scheduled run begins"), (None, "")])
+def test_status_says_what_comes_after_a_run_that_follows(interval: float | None, then: str) -> None:
+    known = seen(following={"run_id": "r1", "since": "01:35", "until": "01:37"}, interval_seconds=interval)
+    assert f"A->B follows since 01:35 until 01:37{then}" in map(str, status_parts(known, every=False, now=NOW))
+
+
+def test_status_knows_no_airflow_so_it_names_a_pause_as_a_cause() -> None:
+    assert verdict_of(seen(ran=False), NOW).next_step.endswith("; if its DAG is paused in Airflow, unpause it")
 
 
 def test_a_next_step_names_commands_to_paste() -> None:
@@ -385,6 +446,7 @@ def test_a_next_step_names_commands_to_paste() -> None:
     ("known", "line"),
     [
         (HEALTHY, "A->B: nothing is left to copy; ferry status also looks for records that a seed left out"),
+        (replace(HEALTHY, left_out=DROPPED), "A->B: 1 topic is not copied: payments; otherwise nothing is left to copy; ferry status also"),
         (seen(lagging()), "A->B is 10 records behind, the oldest 30 s old"),
         (seen(losses=(LOSS,)), "A->B has lost records: "),
     ],
@@ -423,7 +485,8 @@ def test_a_new_flow_whose_dag_is_paused_is_not_healthy() -> None:
 def test_a_first_run_that_has_not_taken_the_flow_for_long_does_not_hide_that_it_never_ran() -> None:
     """It was killed: the runs topic holds only that it began."""
     killed = {**run("running"), "started": datetime.fromtimestamp(NOW - 7_200, UTC).isoformat()}
-    line = "A->B never ran: nothing was copied yet; 10 records behind, the oldest 30 s old; run r1 began 2 h ago and has not ended"
+    line = "A->B never ran: nothing was copied yet; 10 records behind, the oldest 30 s old; "
+    line += "a run began 2 h ago, at 2027-01-15T06:00:00+00:00, and has not ended (id r1)"
     assert str(verdict_of(seen(BEHIND, ran=False, newest_run=killed), NOW)) == line
 
 

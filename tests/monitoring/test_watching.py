@@ -12,6 +12,7 @@ from tests.waiting import until
 
 from ferry.cli.watch_screen import one_line
 from ferry.config.settings import DEADLINE_SECONDS
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import LossReport, PartitionFailure
 from ferry.monitoring import watching
 from ferry.monitoring.health import FlowHealth
@@ -132,8 +133,8 @@ def hung(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Ends the looks at the flow `dead`."""
     ended = threading.Event()
 
-    def status(opened: Any) -> FlowHealth:
-        flow = getattr(opened, "flow", opened)
+    def status(opened: OpenFlow) -> FlowHealth:
+        flow = opened.flow
         if flow.name == "broken":
             raise RuntimeError("a defect")
         if flow.name == "dead":
@@ -162,7 +163,7 @@ def test_a_flow_does_not_wait_for_another(hung: threading.Event) -> None:
 
 def test_a_missed_run_is_told_between_two_whole_looks_too(monkeypatch: pytest.MonkeyPatch) -> None:
     missed = BrokenLimit(DEADLINE_SECONDS, "", 7_200.0, 60.0)
-    monkeypatch.setattr(watching, "flow_status", lambda flow: FlowHealth(flow.name, (), broken=(missed,)))
+    monkeypatch.setattr(watching, "flow_status", lambda opened: FlowHealth(opened.flow.name, (), broken=(missed,)))
     monkeypatch.setattr(watching, "status_after_run", lambda opened: FlowHealth(opened.flow.name, ()))
     watcher = watching.FlowWatcher(flows("A->B")[0])
     assert [watcher.look().health for _ in range(2)] == ["lagging", "lagging"]

@@ -32,8 +32,8 @@ from ferry.airflow.page_flows import Known
 from ferry.airflow.recovering import document_of
 from ferry.config.in_force import InForce
 from ferry.page.documents import RIGHTS
-from ferry.page.readers import Outcome
 from ferry.page.reads import ReadName
+from ferry.page.snapshots import Outcome
 
 HERE = "127.0.0.1"
 NO_STAGE = "healthy.anonymous.0"

@@ -253,7 +253,7 @@ GROUPS = ("billing", "fraud-detection", "reports", *(f"service-{number:02}" for 
 
 def groups(names: Sequence[str] = GROUPS, reason: str = "it has 2 members on B") -> dict[str, Any]:
     """The first is up to date, the second waits, the third is kept from being written."""
-    rows = [{**_row(name, {}, "Empty", reasons=[]), "state_source": "Stable", "partitions": 3, "exact": 3} for name in names]
+    rows = [{**_row(name, {}, {}, [], state_target="Empty"), "state_source": "Stable", "partitions": 3, "exact": 3} for name in names]
     words = (("up to date", [], 0), ("write", [], 120), ("nothing", [reason], 40_000))
     for row, (decision, reasons, lag) in zip(rows, words, strict=False):
         row.update(decision=decision, reasons=reasons, lag_source=lag)

@@ -12,6 +12,7 @@ from tests.page import made_up_reads as made_up
 
 from ferry.airflow.page_flows import Known
 from ferry.config.settings import AlertSettings
+from ferry.ledger.run_report import Skipped
 from ferry.ledger.run_summary import RunLag
 from ferry.ledger.runs_topic import RunOpened
 from ferry.monitoring.limits import broken_limits
@@ -19,9 +20,9 @@ from ferry.monitoring.missing import COMPACTED, Missing
 from ferry.monitoring.runs import DagRunFacts
 from ferry.page.documents import PageFlow
 from ferry.page.problem import Problem
-from ferry.page.readers import Outcome
 from ferry.page.reads import ReadName
-from ferry.page.snapshots import Snapshot
+from ferry.page.snapshots import Outcome, Snapshot
+from ferry.pipeline.tables import left_out_lines
 
 Reads = dict[ReadName, Callable[[str], Any]]
 UNREACHABLE = Problem(
@@ -152,7 +153,8 @@ def lagging() -> Stage:
 
 def following() -> Stage:
     """The newest run follows, less than a second behind."""
-    run = RunOpened("scheduled__follows", made_up.iso(1_200), "follows", follow_until=made_up.iso(-86_400))
+    until = made_up.iso(-86_400)
+    run = RunOpened("scheduled__follows", made_up.iso(1_200), f"following until {until}", follow_until=until)
     rows = [made_up.partition_row("orders", number, 40 * number, seconds_a_record=0.01) for number in range(2)]
 
     def progress(_: str) -> dict[str, Any]:
@@ -250,6 +252,20 @@ def failing() -> Stage:
 def unreachable() -> Stage:
     """A is gone since 20 minutes; the other flow is fine."""
     return replace(healthy(), problems={"A->B": UNREACHABLE}, ages={"A->B": 1_200.0})
+
+
+def dropped() -> Stage:
+    """A topic was taken out of the config after it had been copied; a group cannot be synced."""
+    left_out = Skipped("payments", "not in the property topics, but it was copied before", True)
+    seen = replace(made_up.overview(left_out=(left_out,)), left_out=tuple(left_out_lines([left_out])))
+    return Stage(Known((facts(),)), {"A->B": reads(overview=seen)})
+
+
+def held() -> Stage:
+    """A group has members on the target."""
+    reason = "it has 1 member on B (app), and only groups without members are written"
+    held_up = {"total": 1, "named": [{"what": "group billing", "reason": reason}]}
+    return Stage(Known((facts(),)), {"A->B": reads(runs={**made_up.runs([made_up.run_summary(1)]), "held": held_up})})
 
 
 def nothing() -> Stage:
@@ -391,6 +407,8 @@ SCENARIOS: dict[str, Callable[[], Stage]] = {
         missing,
         failing,
         unreachable,
+        dropped,
+        held,
         nothing,
         idle,
         config,

@@ -38,7 +38,12 @@ SEEN = {
     ),
     "following": (
         "Healthy",
-        ("Following since", "40 records", " s; the newest records were committed less than 0.1 s ago"),
+        (
+            "Following since",
+            "then the next scheduled run",
+            "40 records",
+            " s; the newest records were committed less than 0.1 s ago",
+        ),
     ),
     "copying": ("", ("of 27,000 records (", "MB/s, about", "most left: orders-3 (", "…")),
     "ending": ("", ("this try has ended; 4,500 of 9,000 records (50%)", "1 topic")),
@@ -63,7 +68,8 @@ SEEN = {
         (
             (
                 "3,707 records missing in 2 topics: orders, users "
-                "(ferry seed set the positions past them; a backfill copies them, and nothing twice)"
+                "(somebody told Ferry, with ferry seed, to go on behind them, so no run copies them; "
+                "a backfill does, and copies nothing twice)"
             ),
             "Backfill orders… (3,700 records)",
             "See what is missing in users",
@@ -80,8 +86,16 @@ SEEN = {
     ),
     "unreachable": (
         "Cannot be read",
-        ("cluster A (a.example:9092) did not answer", "check that the cluster is up", "The data below was read 20 min", "8 topics"),
+        (
+            "cluster A (a.example:9092) did not answer",
+            "check that the cluster is up",
+            "The data below was read 20 min",
+            "8 topics",
+            "when last read, 20 min",
+        ),
     ),
+    "dropped": ("Healthy", ("otherwise up to date", "topic payments is not copied: ", "nothing else")),
+    "held": ("1 group not synced", ("group billing, because it has 1 member on B (app)", "Next: either stop the members there")),
     "slow": ("Healthy", ("8 topics",)),
 }
 

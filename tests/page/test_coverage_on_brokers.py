@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from tests.conftest import Lab
 from tests.opened import assemble_report, copy_run, plan_run
 from tests.waiting import until
 from tools.kafka import SandboxCluster, read_all
@@ -110,22 +111,15 @@ def coverage(flow: Flow, topic: str) -> dict[str, Any]:
 
 
 @pytest.mark.long
-def test_a_run_over_the_interval_closes_what_is_missing(
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    topic_factory: Callable[..., str],
-    flow_factory: Callable[..., Flow],
-    run_flow: Callable[..., RunReport],
-    copy_only: tuple[str, ...],
-) -> None:
-    topic = topic_factory(source_cluster, partitions=6, config=COMPACTING)
-    with quick_cleaner(source_cluster):
-        history(source_cluster, topic)
-    flow = flow_factory(f"A->B.topics = {topic}", "A->B.ferry.start = latest", *copy_only)
-    run_flow(flow)
+def test_a_run_over_the_interval_closes_what_is_missing(lab: Lab) -> None:
+    topic = lab.topic(lab.source, partitions=6, config=COMPACTING)
+    with quick_cleaner(lab.source):
+        history(lab.source, topic)
+    flow = lab.flow(f"A->B.topics = {topic}", "A->B.ferry.start = latest", *lab.copy_only)
+    lab.run(flow)
     for partition in (PLAIN, BROKEN_CLOCK, TRANSACTIONS, HOLES, NOTHING):
-        fill(source_cluster, topic, partition, [NOON + 10_000_000 + number for number in range(5)], first=1000)
-    run_flow(flow)
+        fill(lab.source, topic, partition, [NOON + 10_000_000 + number for number in range(5)], first=1000)
+    lab.run(flow)
 
     seen = coverage(flow, topic)
     missing = {gap["partition"]: gap for gap in seen["missing"]}
@@ -154,43 +148,31 @@ def test_a_run_over_the_interval_closes_what_is_missing(
     assert seen["missing"] == []
     assert "missing" not in {span["kind"] for entry in seen["partitions"] for span in entry["ranges"]}
     assert "backfilled" in {span["kind"] for entry in seen["partitions"] for span in entry["ranges"]}
-    both = (read_all(source_cluster.bootstrap, topic), read_all(target_cluster.bootstrap, seen["remote_topic"]))
+    both = (read_all(lab.source.bootstrap, topic), read_all(lab.target.bootstrap, seen["remote_topic"]))
     here, there = ([Counter(record.value for record in partition) for partition in side] for side in both)
     assert here == there
     assert not overview_from(json.loads(json.dumps(read_overview(flow)))).totals["lag_records"]
 
 
-def test_the_overview_names_the_limits_that_the_flow_breaks(
-    source_cluster: SandboxCluster,
-    topic_factory: Callable[..., str],
-    flow_factory: Callable[..., Flow],
-    produce: Callable[..., None],
-    copy_only: tuple[str, ...],
-) -> None:
-    topic = topic_factory(source_cluster)
-    produce(source_cluster, topic, [(0, None, b"x")] * 11)
-    flow = flow_factory(f"A->B.topics = {topic}", "A->B.ferry.alert.lag.records = 10", *copy_only)
+def test_the_overview_names_the_limits_that_the_flow_breaks(lab: Lab) -> None:
+    topic = lab.topic(lab.source)
+    lab.produce(lab.source, topic, [(0, None, b"x")] * 11)
+    flow = lab.flow(f"A->B.topics = {topic}", "A->B.ferry.alert.lag.records = 10", *lab.copy_only)
     (broken,) = overview_from(json.loads(json.dumps(read_overview(flow)))).health.broken
     assert (broken.key, broken.topic, broken.value, broken.limit) == ("ferry.alert.lag.records", topic, 11, 10)
 
 
-def test_a_compacted_remote_topic_says_why_its_gap_stays(
-    source_cluster: SandboxCluster,
-    topic_factory: Callable[..., str],
-    flow_factory: Callable[..., Flow],
-    run_flow: Callable[..., RunReport],
-    copy_only: tuple[str, ...],
-) -> None:
-    topic = topic_factory(source_cluster, partitions=1, config={"cleanup.policy": "compact"})
-    fill(source_cluster, topic, 0, [NOON, NOON + 1], key=b"k")
-    flow = flow_factory(f"A->B.topics = {topic}", "A->B.ferry.start = latest", *copy_only)
-    run_flow(flow)
+def test_a_compacted_remote_topic_says_why_its_gap_stays(lab: Lab) -> None:
+    topic = lab.topic(lab.source, partitions=1, config={"cleanup.policy": "compact"})
+    fill(lab.source, topic, 0, [NOON, NOON + 1], key=b"k")
+    flow = lab.flow(f"A->B.topics = {topic}", "A->B.ferry.start = latest", *lab.copy_only)
+    lab.run(flow)
     (gap,) = coverage(flow, topic)["missing"]
     assert (gap["start"], gap["end"]) == (0, 2)
     assert "compacted" in gap["obstacle"]
 
     # It is deleted at the source: what the ledger knows stays visible, and nothing of it can be missing.
-    delete_topics(source_cluster.client_settings(), topic)
+    delete_topics(lab.source.client_settings(), topic)
     until(lambda: not coverage(flow, topic)["missing"])
     seen = coverage(flow, topic)
     assert seen["note"]

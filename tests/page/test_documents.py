@@ -46,6 +46,36 @@ def test_the_next_step_has_a_command_if_one_does_it(scenario: str, step: str | N
     assert bool(flow["command"]) is bool(command)
 
 
+def test_the_summary_has_what_it_does_not_count_and_what_is_not_its_lag() -> None:
+    (dropped,) = overview([view_of("dropped")], time.time())["flows"]
+    assert (dropped["health"], dropped["not_copied"], dropped["word"]) == ("healthy", "1 topic is not copied: payments", "")
+    (held,) = overview([view_of("held")], time.time())["flows"]
+    assert (held["health"], held["not_copied"], held["word"]) == ("lagging", "", "1 group not synced")
+
+
+def test_a_run_that_follows_says_until_when() -> None:
+    (flow,) = overview([view_of("following")], time.time())["flows"]
+    assert flow["under_way"]["until"].startswith("20")
+    (flow,) = overview([view_of("copying")], time.time())["flows"]
+    assert flow["under_way"]["until"] is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept"),
+    [
+        ([{"retention_seconds": 600.0}, {"retention_seconds": 900.0}], "1970-01-01T00:26:40+00:00"),
+        ([{"retention_seconds": 600.0}, {"lag_records": 1, "lag_seconds": 9.0, "headroom_seconds": 60.0}], "1970-01-01T00:17:40+00:00"),
+        ([{"retention_seconds": 600.0}, {"lag_records": 1, "lag_seconds": -1.0}], None),
+        ([{}], None),
+    ],
+)
+def test_an_old_read_says_until_when_the_source_keeps_what_is_not_copied(changes: list[dict[str, float]], kept: str | None) -> None:
+    rows = [replace(made_up.partition_row("orders", number), **change) for number, change in enumerate(changes)]  # type: ignore[arg-type]
+    view = replace(view_of("healthy"), overview=Snapshot(made_up.overview_of(rows), 1_000.0))
+    (flow,) = overview([view], time.time())["flows"]
+    assert flow["uncopied_until"] == kept
+
+
 def test_topics_with_missing_records_say_whether_a_backfill_copies_them() -> None:
     gaps = (Missing("users", 0, 0, 7, obstacle=COMPACTED), Missing("orders", 0, 0, 5, 1_000), Missing("orders", 1, 0, 4))
     seen: Overview = made_up.overview(missing=gaps)

@@ -110,8 +110,11 @@ def test_the_totals_count_also_what_was_cut() -> None:
     (held,) = HEALTH.last_stable_lags
     lags = (replace(held, overdue=False),) * OPEN_NAMED + (held,)
     whole = FlowHealth("A->B", (row("a"),), lags, losses=losses, stopped=stopped, missing=(GAP,) * (MISSING_NAMED + 1))
+    expected = Skipped("payments", "it was copied before", True)
+    whole = replace(whole, left_out=(Skipped("other", "not in topics", False), expected))
     found = _cut(whole)
     assert (found.losses_total, found.lost_records) == (len(losses), 2 * len(losses))
     assert (len(found.losses), len(found.stopped), found.stopped_cut, len(found.missing)) == (LOSSES_NAMED, STOPPED_NAMED, 5, MISSING_NAMED)
     assert (len(found.last_stable_lags), found.held) == (OPEN_NAMED, (held,)), "what has been open for too long comes first"
+    assert found.left_out == (expected,), "the page has lines about all of them"
     assert verdict_of(found, 0.0).reasons[:2] == verdict_of(whole, 0.0).reasons[:2]

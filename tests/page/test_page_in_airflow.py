@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ import pytest
 from demo.airflow_api import AirflowApi
 from demo.airflow_services import DemoAirflow
 from playwright.sync_api import Locator, Page, expect
+from tests.conftest import Lab
 from tests.opened import assemble_report, copy_run, keep_run, plan_run, prepare_run, status_after_run
 from tests.page.browsing import LOOK_MS, Visit
 from tests.page.views import drawn
@@ -66,20 +67,13 @@ def run(flow: Flow, run_id: str) -> None:
 
 
 @pytest.fixture
-def stage(
-    config_file: Callable[..., Path],
-    copy_only: tuple[str, ...],
-    topic_factory: Callable[..., str],
-    produce: Callable[..., None],
-    source_cluster: SandboxCluster,
-    tmp_path: Path,
-) -> Iterator[Stage]:
-    topic, other = (topic_factory(source_cluster) for _ in range(2))
-    config = config_file(f"A->B.topics = {topic}, {other}", "A->B.ferry.start = latest", *copy_only)
+def stage(lab: Lab, tmp_path: Path) -> Iterator[Stage]:
+    topic, other = (lab.topic(lab.source) for _ in range(2))
+    config = lab.config(f"A->B.topics = {topic}, {other}", "A->B.ferry.start = latest", *lab.copy_only)
     flow = load_config(config).flows[0]
     for number, run_id in enumerate(("first", "second")):
         for name in (topic, other):
-            produce(source_cluster, name, [(0, None, f"{number}-{record}".encode()) for record in range(RECORDS)])
+            lab.produce(lab.source, name, [(0, None, f"{number}-{record}".encode()) for record in range(RECORDS)])
         run(flow, run_id)
     airflow = WithViewer(tmp_path / "airflow", config)
     try:

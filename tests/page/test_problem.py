@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.unit
 def test_an_error_shows_its_class_its_message_and_what_to_do() -> None:
     found = problem_of(AuthenticationFailed("cluster A refuses u"))
     assert (found.error, found.message, found.next_step) == ("AuthenticationFailed", "cluster A refuses u", AuthenticationFailed.next_step)
-    assert Problem(**found.document()) == found
+    assert Problem(**asdict(found)) == found
 
 
 def test_only_clusters_that_do_not_answer_are_unreachable() -> None:

@@ -28,7 +28,18 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from tests.opened import carry_out, compact_ledger, copied, explain_group, plan_run, read_receipts, seed, translated_groups, verify
+from tests.opened import (
+    carry_out,
+    compact_ledger,
+    copied,
+    explain_group,
+    flow_status,
+    plan_run,
+    read_receipts,
+    seed,
+    translated_groups,
+    verify,
+)
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
@@ -43,7 +54,6 @@ from ferry.errors import ExitCode, FerryError, worst_exit_code
 from ferry.ledger.run_report import RunReport
 from ferry.migration.positions import GivenPositions
 from ferry.monitoring.ledger_ranges import covered_ranges
-from ferry.monitoring.status import flow_status
 from ferry.permissions.rights import Right
 from ferry.syncs.names import SyncName
 from ferry.verify.range_runner import verify_inline

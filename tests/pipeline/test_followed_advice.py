@@ -7,13 +7,13 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from tests.conftest import Lab
 from tests.opened import plan_run, sync_configs
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import BatchRefused
-from ferry.ledger.run_report import RunReport
 
 pytestmark = pytest.mark.brokers
 
@@ -34,51 +34,43 @@ def fill(cluster: SandboxCluster, topic: str, count: int) -> None:
     assert producer.flush(30) == 0
 
 
-def test_records_without_a_key_in_a_topic_that_was_turned_compact(
-    flow_factory: FlowFactory,
-    topic_factory: Callable[..., str],
-    run_flow: Callable[[Flow], RunReport],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
-    topic = topic_factory(source_cluster)
-    fill(source_cluster, topic, 20)
-    set_policy(source_cluster, topic, "compact")
-    flow = flow_factory(f"topics = {topic}")
+def test_records_without_a_key_in_a_topic_that_was_turned_compact(lab: Lab) -> None:
+    topic = lab.topic(lab.source)
+    fill(lab.source, topic, 20)
+    set_policy(lab.source, topic, "compact")
+    flow = lab.flow(f"topics = {topic}")
     (notice,) = [text for text in plan_run(flow, RunRequest(flow.name, "look")).notices if "has no key" in text]
     assert f"topic {topic} is compacted" in notice
-    (failure,) = run_flow(flow).failed
+    (failure,) = lab.run(flow).failed
     assert failure.error == BatchRefused.__name__
     assert "have no key" in failure.problem
     assert "set cleanup.policy=delete there" in failure.problem
     remote = f"{flow.source.alias}.{topic}"
-    set_policy(target_cluster, remote, "delete")
-    again = run_flow(flow)
-    assert (again.failed, again.records, len(read_all(target_cluster.client_settings(), remote)[0])) == ((), 20, 20)
+    set_policy(lab.target, remote, "delete")
+    again = lab.run(flow)
+    assert (again.failed, again.records, len(read_all(lab.target.client_settings(), remote)[0])) == ((), 20, 20)
     assert "cleanup.policy" in str(sync_configs(flow).changes)
 
 
-def test_records_that_kafka_streams_deletes(
-    flow_factory: FlowFactory, topic_factory: Callable[..., str], run_flow: Callable[[Flow], RunReport], source_cluster: SandboxCluster
-) -> None:
+def test_records_that_kafka_streams_deletes(lab: Lab) -> None:
     """With the configs of Kafka Streams' InternalTopicManager for repartition topics."""
     streams = {"cleanup.policy": "delete", "retention.ms": "-1", "segment.bytes": "52428800", "message.timestamp.type": "CreateTime"}
-    topic = topic_factory(source_cluster, config=streams, name="app-counts-repartition")
-    fill(source_cluster, topic, 20)
-    flow = flow_factory(f"topics = {topic}")
+    topic = lab.topic(lab.source, config=streams, name="app-counts-repartition")
+    fill(lab.source, topic, 20)
+    flow = lab.flow(f"topics = {topic}")
     told = f"A.{topic}".replace("A.", f"{flow.source.alias}.")
     (notice,) = [text for text in plan_run(flow, RunRequest(flow.name, "look")).notices if "Kafka Streams" in text]
     assert f"of {told}" in notice
-    client = AdminClient(source_cluster.client_settings())
+    client = AdminClient(lab.source.client_settings())
     for future in client.delete_records([TopicPartition(topic, 0, 5)]).values():
         future.result(30)
-    run_flow(flow)
-    fill(source_cluster, topic, 20)
+    lab.run(flow)
+    fill(lab.source, topic, 20)
     for future in client.delete_records([TopicPartition(topic, 0, 30)]).values():
         future.result(30)
-    report = run_flow(flow)
+    report = lab.run(flow)
     (problem,) = report.problems()
     assert f"exclude {topic}: Kafka Streams deletes" in problem.next_step
     assert "raise the source's retention" not in problem.next_step
-    excluded = flow_factory(f"topics = {topic}", notice.partition("set ")[2].partition(": Streams")[0].replace(flow.name, "A->B"))
-    assert run_flow(excluded).problems() == []
+    excluded = lab.flow(f"topics = {topic}", notice.partition("set ")[2].partition(": Streams")[0].replace(flow.name, "A->B"))
+    assert lab.run(excluded).problems() == []

@@ -5,12 +5,13 @@ from __future__ import annotations
 import secrets
 import subprocess
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from tests.both_clusters import FOREVER
+from tests.conftest import Lab
 from tests.opened import administration, plan_run, sync_configs
 from tools.kafka import SandboxCluster, compare_topics
 
@@ -18,7 +19,6 @@ from ferry.clusters.admin.describe import ConfigOrigin
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
-from ferry.ledger.run_report import RunReport
 from ferry.pipeline.tables import plan_parts
 from ferry.sandbox.broker import JAVA_OPTIONS
 from ferry.sandbox.jars import broker_jars, java
@@ -45,17 +45,10 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]
         yield cluster
 
 
-def test_what_the_target_refuses_is_named_and_the_records_are_copied(
-    strict: SandboxCluster,
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    produce: Callable[..., None],
-    run_flow: Callable[..., RunReport],
-    source_cluster: SandboxCluster,
-) -> None:
-    topic = topic_factory(source_cluster, partitions=2, config={"flush.ms": "77000", "retention.ms": "86400000"})
-    produce(source_cluster, topic, [(number % 2, None, b"%d" % number) for number in range(100)])
-    flow = flow_factory(f"A->B.topics = {topic}", target=strict)
+def test_what_the_target_refuses_is_named_and_the_records_are_copied(strict: SandboxCluster, lab: Lab) -> None:
+    topic = lab.topic(lab.source, partitions=2, config={"flush.ms": "77000", "retention.ms": "86400000"})
+    lab.produce(lab.source, topic, [(number % 2, None, b"%d" % number) for number in range(100)])
+    flow = lab.flow(f"A->B.topics = {topic}", target=strict)
     remote = f"{flow.source.alias}.{topic}"
 
     plan = plan_run(flow, RunRequest(flow.name, "plan"))
@@ -65,8 +58,8 @@ def test_what_the_target_refuses_is_named_and_the_records_are_copied(
     assert plan.failed == ()
     assert f"without topic {remote} flush.ms: {refused.reason}" in list(plan_parts(plan))
 
-    assert run_flow(flow).exit_code is ExitCode.DONE
-    assert compare_topics(source_cluster.bootstrap, strict.bootstrap, {topic: remote}).equal
+    assert lab.run(flow).exit_code is ExitCode.DONE
+    assert compare_topics(lab.source.bootstrap, strict.bootstrap, {topic: remote}).equal
     assert own_configs(flow, remote, flow.state_topic) == {
         remote: {"retention.ms": "86400000"},
         flow.state_topic: {
@@ -77,7 +70,7 @@ def test_what_the_target_refuses_is_named_and_the_records_are_copied(
         },
     }
 
-    alter(source_cluster, topic, "retention.ms", "90000000")
+    alter(lab.source, topic, "retention.ms", "90000000")
     synced = sync_configs(flow)
     assert (synced.failed, [change.detail for change in synced.changes]) == ((), ["retention.ms: 86400000 -> 90000000"])
     (left,) = (skipped for skipped in synced.skipped if skipped.what == f"topic {remote} flush.ms")
@@ -85,11 +78,9 @@ def test_what_the_target_refuses_is_named_and_the_records_are_copied(
     assert own_configs(flow, remote) == {remote: {"retention.ms": "90000000"}}
 
 
-def test_a_number_of_replicas_that_a_policy_wants(
-    strict: SandboxCluster, flow_factory: Callable[..., Flow], topic_factory: Callable[..., str], source_cluster: SandboxCluster
-) -> None:
-    topic = topic_factory(source_cluster, name=f"t-{secrets.token_hex(4)}-thick")
-    flow = flow_factory(f"A->B.topics = {topic}", "A->B.replication.factor = 1", target=strict)
+def test_a_number_of_replicas_that_a_policy_wants(strict: SandboxCluster, lab: Lab) -> None:
+    topic = lab.topic(lab.source, name=f"t-{secrets.token_hex(4)}-thick")
+    flow = lab.flow(f"A->B.topics = {topic}", "A->B.replication.factor = 1", target=strict)
     (failure,) = plan_run(flow, RunRequest(flow.name, "plan")).failed
     assert "a topic has 3 replicas, not 1; replication.factor=1: replication.factor=-1 leaves the number to the brokers" in failure.problem
 

@@ -34,7 +34,7 @@ class Target:
         monkeypatch.setattr(syncs, "ask_syncs_done", lambda _: Asked(dict))
         monkeypatch.setattr(syncs, "FUNCTIONS", dict.fromkeys(SyncName, self._sync))
         flow: Any = SimpleNamespace(runs_topic="runs", state_topic="state", target="B", setting=lambda *_: 1)
-        opened: Any = SimpleNamespace(flow=flow)
+        opened: Any = SimpleNamespace(flow=flow, target=None)
         self.run = Run(opened, RunRequest("A->B", "one"))
         self.run._prepared = True
 

@@ -9,9 +9,8 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
-from tests.opened import carry_out, read_run_records, topic_reader
+from tests.opened import append_records, carry_out, read_run_records, topic_reader
 
-from ferry.clusters.logs.internal_producer import append_records
 from ferry.config import Cluster, Flow
 from ferry.config.settings import MirroringSettings
 from ferry.errors import ClusterUnreachable, ExitCode

@@ -36,9 +36,6 @@ class Played:
             def __init__(self, *_: object, **__: object) -> None:
                 self.name = ""
 
-            def look_again(self) -> None:
-                """Nothing is kept."""
-
             def carry_out(self, name: SyncName, **_: object) -> SyncOutcome:
                 self.name = name.value
                 played.done[name.value] += 1

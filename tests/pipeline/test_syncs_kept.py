@@ -30,7 +30,7 @@ def test_what_a_sync_did_is_written_seldom_and_when_it_was_done_more_often(monke
     monkeypatch.setattr(syncs, "not_enabled", lambda *_: "")
     monkeypatch.setattr(syncs, "FUNCTIONS", dict.fromkeys(SyncName, lambda _, **_options: SyncOutcome()))
     flow: Any = SimpleNamespace(target=None, state_topic="state", runs_topic="runs")
-    opened: Any = SimpleNamespace(flow=flow)
+    opened: Any = SimpleNamespace(flow=flow, target=None)
     made = Syncs(opened, run_id="run", topics_made=True, keep_seconds=60.0, report_seconds=600.0)
     for second in range(0, 601, 10):
         now[0] = 1_000.0 + second

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
+from tests.conftest import Lab
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.config import load_config
@@ -21,17 +22,10 @@ RunFlow = Callable[..., RunReport]
 
 
 @pytest.mark.long
-def test_a_ring_of_three_clusters_with_the_default_policy(
-    cluster_factory: Callable[..., SandboxCluster],
-    topic_factory: Callable[..., str],
-    run_flow: RunFlow,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    tmp_path: Path,
-) -> None:
+def test_a_ring_of_three_clusters_with_the_default_policy(cluster_factory: Callable[..., SandboxCluster], lab: Lab, tmp_path: Path) -> None:
     """Active/active between A and B, and the ring A, B, C: records arrive once under each name, and no internal topic gets through."""
     names = [f"{letter}{secrets.token_hex(3)}" for letter in "abc"]
-    clusters = dict(zip(names, (source_cluster, target_cluster, cluster_factory()), strict=True))
+    clusters = dict(zip(names, (lab.source, lab.target, cluster_factory()), strict=True))
     a, b, c = names
     topic = f"t{secrets.token_hex(4)}"
     internal = [
@@ -41,9 +35,9 @@ def test_a_ring_of_three_clusters_with_the_default_policy(
         f"mm2-ferry-{topic}",
     ]
     for cluster in clusters.values():
-        topic_factory(cluster, name=topic)
+        lab.topic(cluster, name=topic)
     for name in internal:
-        topic_factory(source_cluster, name=name)
+        lab.topic(lab.source, name=name)
     lines = [f"clusters = {', '.join(names)}", *(f"{name}.bootstrap.servers = {cluster.bootstrap}" for name, cluster in clusters.items())]
     lines += [f"{flow}.enabled = true" for flow in (f"{a}->{b}", f"{b}->{a}", f"{b}->{c}", f"{c}->{a}")]
     lines += [f"topics = .*{topic}.*", "topics.exclude = nothing", "replication.policy.separator = _", "ferry.lanes = 2"]
@@ -58,8 +52,8 @@ def test_a_ring_of_three_clusters_with_the_default_policy(
         assert producer.flush(30) == 0
     for _ in range(2):
         for flow in flows:
-            assert run_flow(flow).exit_code is ExitCode.DONE
-    assert [run_flow(flow).records for flow in flows] == [0] * len(flows)
+            assert lab.run(flow).exit_code is ExitCode.DONE
+    assert [lab.run(flow).records for flow in flows] == [0] * len(flows)
     found = {name: {entry for entry in topics_of(cluster) if topic in entry} for name, cluster in clusters.items()}
     assert found[a] == {topic, f"{b}_{topic}", f"{c}_{topic}", f"{c}_{b}_{topic}", *internal}
     assert found[b] == {topic, f"{a}_{topic}", f"{a}_{c}_{topic}"}

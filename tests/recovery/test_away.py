@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from tools.kafka import SandboxCluster
 
-from ferry.clusters.open_cluster import OpenCluster
+from ferry.clusters.open_cluster import open_cluster
 from ferry.config import Flow
 from ferry.recovery.readings import is_away
 
@@ -19,7 +19,7 @@ def test_a_cluster_that_went_away_within_a_command(
 ) -> None:
     source = cluster_factory()
     flow = flow_factory(source=source)
-    with OpenCluster(flow.source) as opened:
+    with open_cluster(flow.source) as opened:
         assert opened.admin.cluster_id()
         assert is_away(opened) == ""
         source.kill()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
-from tests.opened import explain_group, read_recovery, sync_checkpoints, sync_groups
+from tests.opened import explain_group, flow_status, read_recovery, sync_checkpoints, sync_groups
 from tests.recovery.rooms import Room, commit, everything, from_record, read_on
 from typer.testing import CliRunner
 
@@ -19,7 +19,6 @@ from ferry.errors import FerryError, RecoveryStopped
 from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.recovery_record import Event, current_record
 from ferry.ledger.run_report import RunReport
-from ferry.monitoring.status import flow_status
 from ferry.recovery import failover
 from ferry.recovery.keeper import RecoveryKeeper, abandon, keep_recovery
 from ferry.syncs import group_placing

@@ -16,7 +16,7 @@ from ferry.ledger.recovery_record import Stage, cut_of, done_groups, stage_of
 from ferry.ledger.state import CutEnds, FlowRecord, FlowState, GroupTaken, Head, RecoveryRecord, encode_state, fold_state
 from ferry.recovery.options import RecoveryOptions
 from ferry.recovery.readings import age_notices, narrowed, positions_of
-from ferry.syncs.partition_translators import OffsetMaps
+from ferry.syncs.partition_translators import FoundMap
 from ferry.syncs.translated_groups import GroupLeftOut, TranslatedGroups
 from ferry.translation.offset_map import LogBounds, OffsetMap
 from ferry.translation.translated import TranslatedPosition, Translation
@@ -130,7 +130,7 @@ def test_every_partition_of_a_topic_that_a_group_reads(flow: Flow) -> None:
     heads = {("t", number): Head("t", number, 10, "s", "A.t", "r") for number in range(3)}
     heads["u", 0] = Head("u", 0, 10, "s", "A.u", "r")
     known = OffsetMap([COPIED], LogBounds(target_start=2, target_end=11))
-    maps = OffsetMaps({("t", 0): known, ("t", 1): known, ("u", 0): known}, {("t", 2): "no leader"}, frozenset({("t", 2)}))
+    maps = dict.fromkeys((("t", 0), ("t", 1), ("u", 0)), FoundMap(known)) | {("t", 2): FoundMap(problem="no leader", unread=True)}
     checkpoints = Checkpoint("g", "A.t", 0, 7, 7), Checkpoint("other", "A.t", 0, 1, 1)
     positions, left_out = positions_of(flow, checkpoints, FlowState(heads=heads), maps)
     images = [(entry.partition, entry.upstream_offset, entry.translation and entry.translation.image) for entry in positions]

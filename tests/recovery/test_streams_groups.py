@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from tests.opened import explain_group, sync_groups
+from tests.opened import explain_group, open_groups, sync_groups
 from tests.recovery.rooms import Room
 from tests.waiting import NEVER_SECONDS, until
 from tools.kafka import SandboxCluster
@@ -18,7 +18,6 @@ from tools.kafka.jars import streams_jars
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
-from ferry.clusters.groups.consumer_groups import ConsumerGroups
 from ferry.config import Flow
 from ferry.ledger.run_report import RunReport
 from ferry.sandbox.jars import KAFKA_VERSION, java
@@ -89,7 +88,7 @@ def test_a_group_of_the_streams_protocol(room: Room, run_flow: RunFlow, tmp_path
         until(lambda: explain_group(room.there, group).target.state == "Stable")
         seen = explain_group(room.there, group)
         assert (seen.source.type, seen.source.state, seen.target.type) == ("streams", "Empty", "streams")
-        assert seen.obstacles[1:] == (f"it is Stable on {room.there.target.alias}: only groups without members are written",)
+        assert seen.obstacles[1:] == (f"it is Stable on {room.there.target.alias}, and only groups without members are written",)
     assert idle.read == []
     room.produce(room.source, room.topic, 10)
     with application(room.source, group, room.topic, tmp_path / "A", protocol) as reading:
@@ -102,7 +101,7 @@ def test_a_group_of_the_streams_protocol(room: Room, run_flow: RunFlow, tmp_path
     room.produce(room.target, room.remote, 4)
     with application(room.target, group, room.remote, tmp_path / "B", protocol) as reading:
         reading.reads(range(50, 54))
-    with ConsumerGroups(room.there.target) as groups:
+    with open_groups(room.there.target) as groups:
         assert {entry.type for entry in groups.list() if entry.group == group} == {"streams"}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tests.conftest import Lab
 from tools.kafka import RecordSeen, SandboxCluster, read_all
 from tools.kafka.groups import next_records
 
@@ -34,10 +35,8 @@ def test_sample_topics_hold_a_bit_of_everything(cluster_factory: Callable[..., S
     assert None in {record.value for record in read("accounts")}
 
 
-def test_the_next_records_are_those_behind_the_middle(
-    source_cluster: SandboxCluster, topic_factory: Callable[..., str], produce: Callable[..., None]
-) -> None:
-    topic = topic_factory(source_cluster, partitions=2)
-    produce(source_cluster, topic, [(number % 2, b"k%d" % number, b"v%d" % number) for number in range(20)])
-    assert read_in_part(source_cluster.bootstrap, f"group-{topic}", topic) == 2
-    assert next_records(source_cluster.bootstrap, f"group-{topic}", topic) == {0: (b"k10", b"v10"), 1: (b"k11", b"v11")}
+def test_the_next_records_are_those_behind_the_middle(lab: Lab) -> None:
+    topic = lab.topic(lab.source, partitions=2)
+    lab.produce(lab.source, topic, [(number % 2, b"k%d" % number, b"v%d" % number) for number in range(20)])
+    assert read_in_part(lab.source.bootstrap, f"group-{topic}", topic) == 2
+    assert next_records(lab.source.bootstrap, f"group-{topic}", topic) == {0: (b"k10", b"v10"), 1: (b"k11", b"v11")}

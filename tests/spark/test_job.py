@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from tests.conftest import Lab
 from tools.kafka import SandboxCluster, compare_topics
 from tools.spark.standalone import standalone
 
@@ -33,8 +34,8 @@ def fill(cluster: SandboxCluster, topic: str, count: int) -> None:
 
 
 @pytest.fixture
-def topic(source_cluster: SandboxCluster, topic_factory: Callable[..., str]) -> str:
-    return topic_factory(source_cluster, partitions=4)
+def topic(lab: Lab) -> str:
+    return lab.topic(lab.source, partitions=4)
 
 
 @pytest.fixture
@@ -46,14 +47,14 @@ def flow_of(config: Path) -> str:
     return next(line.split(".enabled")[0] for line in config.read_text().splitlines() if ".enabled" in line)
 
 
-def test_a_run_on_local_spark(config: Path, topic: str, source_cluster: SandboxCluster, target_cluster: SandboxCluster) -> None:
+def test_a_run_on_local_spark(config: Path, topic: str, lab: Lab) -> None:
     flow = flow_of(config)
-    fill(source_cluster, topic, 2_000)
+    fill(lab.source, topic, 2_000)
     done = ferry("run", str(config), "--flow", flow, "--master", "local[2]", "--json")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["totals"]["records"] == 2_000
-    assert compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: f"{flow.split('->')[0]}.{topic}"}).equal
+    assert compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: f"{flow.split('->')[0]}.{topic}"}).equal
     assert "offsets to go" in done.stderr
     again = ferry("run", str(config), "--flow", flow, "--json")
     assert again.returncode == 0
@@ -75,9 +76,9 @@ def test_the_first_run_of_a_site_with_a_spark_configuration(
 
 
 @pytest.mark.long
-def test_a_verify_on_local_spark(config: Path, topic: str, source_cluster: SandboxCluster, target_cluster: SandboxCluster) -> None:
+def test_a_verify_on_local_spark(config: Path, topic: str, lab: Lab) -> None:
     flow = flow_of(config)
-    fill(source_cluster, topic, 2_000)
+    fill(lab.source, topic, 2_000)
     assert ferry("run", str(config), "--flow", flow, "--master", "inline").returncode == 0
     proof = ferry("verify", str(config), "--flow", flow, "--master", "local[2]", "--json")
     assert proof.returncode == 0, proof.stderr
@@ -89,16 +90,11 @@ def test_a_verify_on_local_spark(config: Path, topic: str, source_cluster: Sandb
 
 @pytest.mark.long
 def test_a_run_on_a_standalone_cluster_once_it_has_workers(
-    config: Path,
-    topic: str,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    config: Path, topic: str, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark itself would wait for ever for a worker; the next run does what this one could not."""
     flow = flow_of(config)
-    fill(source_cluster, topic, 3_000)
+    fill(lab.source, topic, 3_000)
     (tmp_path / "spark-defaults.conf").write_text("spark.ferry.executors.wait.seconds 3\n")
     with standalone(tmp_path, workers=0) as cluster:
         with monkeypatch.context() as impatient:
@@ -111,7 +107,7 @@ def test_a_run_on_a_standalone_cluster_once_it_has_workers(
         done = ferry("run", str(config), "--flow", flow, "--master", cluster.master, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["totals"]["records"] == 3_000
-    assert compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: f"{flow.split('->')[0]}.{topic}"}).equal
+    assert compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: f"{flow.split('->')[0]}.{topic}"}).equal
 
 
 def test_a_master_that_does_not_answer_is_named(config: Path, topic: str, source_cluster: SandboxCluster) -> None:

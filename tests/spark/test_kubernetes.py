@@ -6,14 +6,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.conftest import Lab
 from tests.drills.faults.processes import command_of, tree_of
 from tests.spark.test_worker_loss import PARTITIONS, RECORDS, SLOW, equal, fill, started, wait_for_more
 from tests.waiting import until
-from tools.kafka import SandboxCluster
 from tools.spark.kubernetes import environment_of, kubernetes
 from tools.spark.site import site
 
@@ -33,18 +32,10 @@ OTHERS = {
 }
 
 
-def test_executors_are_the_pods_of_the_page(
-    archive: Path,
-    config_file: Callable[..., Path],
-    topic_factory: Callable[..., str],
-    copy_only: tuple[str, ...],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    tmp_path: Path,
-) -> None:
-    topic = topic_factory(source_cluster, partitions=PARTITIONS)
-    fill(source_cluster, topic)
-    config = config_file(f"A->B.topics = {topic}", *SLOW, *copy_only)
+def test_executors_are_the_pods_of_the_page(archive: Path, lab: Lab, tmp_path: Path) -> None:
+    topic = lab.topic(lab.source, partitions=PARTITIONS)
+    fill(lab.source, topic)
+    config = lab.config(f"A->B.topics = {topic}", *SLOW, *lab.copy_only)
     flow = load_config(config).flows[0]
     remote = f"{flow.source.alias}.{topic}"
     opt = tmp_path / "opt"  # what the page's image has in /opt/ferry
@@ -57,7 +48,7 @@ def test_executors_are_the_pods_of_the_page(
         settings = {**SETTINGS, **OTHERS, "spark.pyspark.python": python}
         command = [str(Path(sys.executable).parent / "ferry"), "run", str(config), "--flow", flow.name, "--master", cluster.master]
         with started(command, {**os.environ, **site(tmp_path, settings)}) as run:
-            wait_for_more(target_cluster, remote, run)
+            wait_for_more(lab.target, remote, run)
             first = dict(cluster.processes)
             assert len(first) == 2
             daemons = {command_of(process) for pod in first.values() for process in tree_of(pod.pid) if "daemon" in command_of(process)}
@@ -65,7 +56,7 @@ def test_executors_are_the_pods_of_the_page(
             until(lambda: len(cluster.pods) == 3 or run.poll() is not None, lambda: "no pod takes its place")
             said, _ = run.communicate(timeout=RUN_SECONDS)
     assert run.returncode == 0, said[-4000:]
-    assert equal(source_cluster, target_cluster, topic, remote) == RECORDS
+    assert equal(lab.source, lab.target, topic, remote) == RECORDS
     assert len(cluster.pods) == 3
     assert {daemon.split()[0] for daemon in daemons} == {python}
     for pod in cluster.pods.values():

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from tests.conftest import Lab
 from tests.drills.faults.processes import command_of, tree_of
-from tools.kafka import SandboxCluster, compare_topics
+from tools.kafka import compare_topics
 from tools.spark.standalone import Standalone, standalone
 
 from ferry.config import load_config
@@ -32,21 +33,11 @@ def spark(tmp_path: Path) -> Iterator[Standalone]:
 
 
 @pytest.mark.parametrize("way", ["archive", "path"])
-def test_executors_have_a_python_of_their_own(
-    way: str,
-    archive: Path,
-    spark: Standalone,
-    config_file: Callable[..., Path],
-    topic_factory: Callable[..., str],
-    copy_only: tuple[str, ...],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    tmp_path: Path,
-) -> None:
-    topic = topic_factory(source_cluster, partitions=4)
-    config = config_file(f"A->B.topics = {topic}", *copy_only)
+def test_executors_have_a_python_of_their_own(way: str, archive: Path, spark: Standalone, lab: Lab, tmp_path: Path) -> None:
+    topic = lab.topic(lab.source, partitions=4)
+    config = lab.config(f"A->B.topics = {topic}", *lab.copy_only)
     flow = load_config(config).flows[0]
-    producer = Producer({**source_cluster.client_settings(), "linger.ms": 5, "compression.type": "zstd"})
+    producer = Producer({**lab.source.client_settings(), "linger.ms": 5, "compression.type": "zstd"})
     for number in range(RECORDS):
         producer.produce(topic, f"{number}".encode() * 9, partition=number % 4)
     assert producer.flush(60) == 0
@@ -69,5 +60,5 @@ def test_executors_have_a_python_of_their_own(
     assert run.returncode == 0, said[-4000:]
     pythons = {line.split()[0] for line in seen if "ferry.spark.worker_daemon" in line}
     assert pythons == {python}
-    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: f"{flow.source.alias}.{topic}"})
+    found = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: f"{flow.source.alias}.{topic}"})
     assert (found.equal, found.records) == (True, RECORDS)

@@ -70,7 +70,7 @@ def test_shares_of_what_runs_at_a_time_add_up_to_the_budget(
     monkeypatch.setattr(SparkLaneRunner, "warm_up", lambda *_: setattr(context, "slots", cores))
     job = CopyJob(nothing, "run", "id", 5, budget)
     todo = [LaneTask(lane, f"lane-{lane}", NO_IDENTITY, (PART,)) for lane in range(lanes)]
-    results = list(SparkLaneRunner(context, tasks, print).run(job, todo, list))
+    results = list(SparkLaneRunner(context, tasks, print).run(nothing, job, todo, list))
     assert (budgets, sorted(result.lane for result in results)) == (shares, list(range(lanes)))
     assert widths == [width]
 
@@ -93,7 +93,7 @@ def test_lanes_that_a_task_brought_no_result_of_are_lost_at_once(monkeypatch: py
     lanes = [LaneTask(lane, f"lane-{lane}", NO_IDENTITY, (PART,)) for lane in range(3)]
     nothing: Any = None
     job = CopyJob(nothing, "run", "id", 5)
-    results = list(SparkLaneRunner(nothing, 2, print).run(job, lanes, list))
+    results = list(SparkLaneRunner(nothing, 2, print).run(nothing, job, lanes, list))
     assert {result.lane: result.failure for result in results} == {0: runner.LOST, 1: None, 2: runner.LOST}
 
 
@@ -123,7 +123,7 @@ def test_lost_lanes_run_beside_the_others_within_the_same_number_of_tasks(monkey
     context: Any = SimpleNamespace(slots=cores)
     results = []
     for result in SparkLaneRunner(context, 4, print).run(
-        CopyJob(nothing, "run", "id", 5, 8e6), lanes, lambda: out.give_again([*map(lanes.__getitem__, out.lost)])[0]
+        nothing, CopyJob(nothing, "run", "id", 5, 8e6), lanes, lambda: out.give_again([*map(lanes.__getitem__, out.lost)])[0]
     ):
         results.append((result.lane, result.failure is None))
         out.take(result.lane, None if result.failure is None else result.failure.problem)
@@ -145,7 +145,7 @@ def test_far_away_a_task_that_is_done_takes_the_next_lanes_too(monkeypatch: pyte
     heavy = replace(PART, offset_bytes=GROUP_WEIGHT)
     nothing: Any = None
     lanes = [LaneTask(lane, f"lane-{lane}", NO_IDENTITY, (heavy,)) for lane in range(4 * LANES_BESIDE)]
-    assert list(SparkLaneRunner(nothing, 2, print).run(CopyJob(nothing, "run", "id", 5), lanes, list)) == []
+    assert list(SparkLaneRunner(nothing, 2, print).run(nothing, CopyJob(nothing, "run", "id", 5), lanes, list)) == []
     assert taken == [LANES_BESIDE] * 4
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from tests.conftest import Lab
 from tests.drills.faults.processes import command_of, tree_of
 from tests.waiting import until
 from tools.kafka import SandboxCluster, compare_topics
@@ -36,8 +37,8 @@ Config = Callable[..., Path]
 
 
 @pytest.fixture
-def topic(source_cluster: SandboxCluster, topic_factory: Callable[..., str]) -> str:
-    return topic_factory(source_cluster, partitions=PARTITIONS)
+def topic(lab: Lab) -> str:
+    return lab.topic(lab.source, partitions=PARTITIONS)
 
 
 @pytest.fixture
@@ -126,13 +127,7 @@ def started(command: list[str], environment: Mapping[str, str]) -> Iterator[subp
 
 
 def test_one_worker_dies_then_the_other(
-    spark: Standalone,
-    config: Path,
-    topic: str,
-    environment: dict[str, str],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    airflow: dict[str, str],
+    spark: Standalone, config: Path, topic: str, environment: dict[str, str], lab: Lab, airflow: dict[str, str]
 ) -> None:
     flow = load_config(config).flows[0]
     remote = f"{flow.source.alias}.{topic}"
@@ -140,34 +135,34 @@ def test_one_worker_dies_then_the_other(
     run = [str(BINARIES / "ferry"), "run", str(config), "--flow", flow.name, "--master", spark.master]
 
     # The worker and its executor's JVM die; the Python that copied goes on until it notices, and is fenced.
-    fill(source_cluster, topic)
+    fill(lab.source, topic)
     with started(run, environment) as struck:
-        wait_for_more(target_cluster, remote, struck)
+        wait_for_more(lab.target, remote, struck)
         lanes = below(first)
         assert any("ferry.spark.worker_daemon" in command_of(process) for process in lanes), "no lane ran there"
         kill([psutil.Process(first.pid), *jvms(lanes)])
         said, _ = struck.communicate(timeout=RUN_SECONDS)
     kill(lanes)
     assert struck.returncode == 0, said[-4000:]
-    assert equal(source_cluster, target_cluster, topic, remote) == RECORDS
+    assert equal(lab.source, lab.target, topic, remote) == RECORDS
 
     # The other one dies with all its processes, and nobody is left: the try ends, and Airflow's next one finds a new worker.
-    fill(source_cluster, topic)
+    fill(lab.source, topic)
     with started([str(BINARIES / "airflow"), "dags", "test", dag_id(flow), "--conf", "{}"], airflow) as struck:
-        wait_for_more(target_cluster, remote, struck)
+        wait_for_more(lab.target, remote, struck)
         kill([psutil.Process(second.pid), *below(second)])
         time.sleep(WAIT_SECONDS + 5)
         spark.add_worker(cores=2)
         said, _ = struck.communicate(timeout=RUN_SECONDS)
     assert struck.returncode == 0, said[-4000:]
     assert "NoExecutors" in said
-    assert equal(source_cluster, target_cluster, topic, remote) == 2 * RECORDS
+    assert equal(lab.source, lab.target, topic, remote) == 2 * RECORDS
 
-    fill(source_cluster, topic)
+    fill(lab.source, topic)
     with started(run, environment) as last:
         said, _ = last.communicate(timeout=RUN_SECONDS)
     assert last.returncode == 0, said[-4000:]
-    assert equal(source_cluster, target_cluster, topic, remote) == 3 * RECORDS
+    assert equal(lab.source, lab.target, topic, remote) == 3 * RECORDS
 
 
 def equal(source: SandboxCluster, target: SandboxCluster, topic: str, remote: str) -> int:

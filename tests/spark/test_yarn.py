@@ -13,12 +13,13 @@ from pathlib import Path
 import psutil
 import pytest
 from demo.airflow_api import AirflowApi
+from tests.conftest import Lab
 from tests.drills.faults.processes import command_of
 from tests.drills.production.replication import Replication
 from tests.own_airflow import OwnAirflow
 from tests.spark.test_worker_loss import PARTITIONS, RECORDS, SLOW, committed, equal, fill, started
 from tests.waiting import until
-from tools.kafka import SandboxCluster, read_all
+from tools.kafka import read_all
 from tools.spark.site import site
 from tools.spark.standalone import kill
 from tools.spark.yarn import yarn
@@ -52,9 +53,9 @@ def hadoop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture
-def topic(source_cluster: SandboxCluster, topic_factory: Callable[..., str]) -> str:
-    name = topic_factory(source_cluster, partitions=PARTITIONS)
-    fill(source_cluster, name)
+def topic(lab: Lab) -> str:
+    name = lab.topic(lab.source, partitions=PARTITIONS)
+    fill(lab.source, name)
     return name
 
 
@@ -90,29 +91,19 @@ def containers(hadoop: Path, marks: str) -> list[psutil.Process]:
 
 
 @pytest.mark.parametrize("executors", [FIXED, DYNAMIC], ids=["fixed", "dynamic allocation"])
-def test_a_run_copies_on_yarn(
-    executors: Mapping[str, str],
-    on_yarn: Callable[..., dict[str, str]],
-    config_file: Callable[..., Path],
-    topic: str,
-    copy_only: tuple[str, ...],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
-    config = config_file(f"A->B.topics = {topic}", *TWO_TASKS, *copy_only)
+def test_a_run_copies_on_yarn(executors: Mapping[str, str], on_yarn: Callable[..., dict[str, str]], lab: Lab, topic: str) -> None:
+    config = lab.config(f"A->B.topics = {topic}", *TWO_TASKS, *lab.copy_only)
     done = subprocess.run(command(config), env=on_yarn(executors), capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    assert equal(source_cluster, target_cluster, topic, remote_of(config, topic)) == RECORDS
+    assert equal(lab.source, lab.target, topic, remote_of(config, topic)) == RECORDS
 
 
 def test_executors_have_python_from_an_archive_and_a_handler_from_py_files(
     archive: Path,
     hadoop: Path,
     on_yarn: Callable[..., dict[str, str]],
-    config_file: Callable[..., Path],
+    lab: Lab,
     topic: str,
-    copy_only: tuple[str, ...],
-    target_cluster: SandboxCluster,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -120,7 +111,7 @@ def test_executors_have_python_from_an_archive_and_a_handler_from_py_files(
     handlers.mkdir()
     (handlers / "shop_places.py").write_text(HANDLER)
     monkeypatch.syspath_prepend(handlers)  # whoever reads the config imports it
-    config = config_file(f"A->B.topics = {topic}", "A->B.ferry.message.handler = shop_places:handle", *TWO_TASKS, *copy_only)
+    config = lab.config(f"A->B.topics = {topic}", "A->B.ferry.message.handler = shop_places:handle", *TWO_TASKS, *lab.copy_only)
     settings = {
         **FIXED,
         "spark.archives": f"{archive}#ferry",
@@ -138,28 +129,20 @@ def test_executors_have_python_from_an_archive_and_a_handler_from_py_files(
         said, _ = run.communicate()
     assert run.returncode == 0, said[-4000:]
     assert pythons - {""} == {"./ferry/bin/python"}
-    records = [record for partition in read_all(target_cluster.bootstrap, remote_of(config, topic)) for record in partition]
+    records = [record for partition in read_all(lab.target.bootstrap, remote_of(config, topic)) for record in partition]
     assert sorted(int(record.key or b"") for record in records) == list(range(RECORDS))
     places = {(record.value or b"").decode() for record in records}
     assert all(place.startswith(str(hadoop.parent / "local")) for place in places), places
 
 
-def test_a_container_is_killed_in_the_middle_of_a_copy(
-    hadoop: Path,
-    on_yarn: Callable[..., dict[str, str]],
-    config_file: Callable[..., Path],
-    topic: str,
-    copy_only: tuple[str, ...],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
+def test_a_container_is_killed_in_the_middle_of_a_copy(hadoop: Path, on_yarn: Callable[..., dict[str, str]], lab: Lab, topic: str) -> None:
     seeded = random.Random(SEED)
     after = seeded.randrange(1, RECORDS // 2)
     print(f"seed {SEED}: a container is killed once {after} records are there")  # noqa: T201 - to do it again
-    config = config_file(f"A->B.topics = {topic}", *SLOW, *copy_only)
+    config = lab.config(f"A->B.topics = {topic}", *SLOW, *lab.copy_only)
     remote = remote_of(config, topic)
     with started(command(config), on_yarn(FIXED)) as run:
-        until(lambda: committed(target_cluster, remote) >= after or run.poll() is not None, lambda: "nothing was committed")
+        until(lambda: committed(lab.target, remote) >= after or run.poll() is not None, lambda: "nothing was committed")
         assert run.poll() is None, f"the run ended before it was struck: {run.communicate()[0][-4000:]}"
         executors = [process for process in containers(hadoop, "ExecutorBackend") if process.name() == "java"]
         assert len(executors) == 2
@@ -167,26 +150,19 @@ def test_a_container_is_killed_in_the_middle_of_a_copy(
         said, _ = run.communicate(timeout=RUN_SECONDS)
     assert run.returncode == 0, said[-4000:]
     assert "the Spark task of lanes" in said, said[-4000:]  # it was at work
-    assert equal(source_cluster, target_cluster, topic, remote) == RECORDS
+    assert equal(lab.source, lab.target, topic, remote) == RECORDS
 
 
 @pytest.mark.airflow
-def test_a_dag_run_copies_on_yarn(
-    on_yarn: Callable[..., dict[str, str]],
-    config_file: Callable[..., Path],
-    topic: str,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    tmp_path: Path,
-) -> None:
-    config = config_file(f"A->B.topics = {topic}", *TWO_TASKS)
+def test_a_dag_run_copies_on_yarn(on_yarn: Callable[..., dict[str, str]], lab: Lab, topic: str, tmp_path: Path) -> None:
+    config = lab.config(f"A->B.topics = {topic}", *TWO_TASKS)
     spark = {name: value for name, value in on_yarn(FIXED).items() if name.startswith(("SPARK_", "HADOOP_"))}
     connection = json.dumps({"conn_type": "spark", "host": "yarn"})
     airflow = OwnAirflow(tmp_path / "airflow", config, {**spark, "AIRFLOW_CONN_SPARK_DEFAULT": connection})
     try:
         airflow.start()
         with AirflowApi(airflow.url, airflow.user, airflow.password) as api:
-            replication = Replication(api, config, load_config(config).flows[0], topic, source_cluster, target_cluster)
+            replication = Replication(api, config, load_config(config).flows[0], topic, lab.source, lab.target)
             api.wait_for_dag(replication.dag)
             run = api.trigger(replication.dag)
             ended = replication.ended(run)

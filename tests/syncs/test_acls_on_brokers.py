@@ -23,13 +23,13 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests.both_clusters import both_clusters
-from tests.opened import administration, carry_out, sync_acls, sync_configs, sync_topics
+from tests.conftest import Lab
+from tests.opened import administration, carry_out, read_acls, sync_acls, sync_configs, sync_topics
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.jars import tools_jars
 
 from ferry.clusters.admin.acl_binding import AclResource
-from ferry.clusters.admin.acls import read_acls
 from ferry.config import Flow, load_config
 from ferry.errors import NotAuthorized
 from ferry.ledger.sync_outcome import SyncOutcome
@@ -218,16 +218,14 @@ def test_a_topic_that_may_not_be_configured_does_not_stop_the_others(flow_of: Fl
     assert f"grant AlterConfigs on topic {fixed}" in problems[f"topic {fixed} segment.bytes"]
 
 
-def test_clusters_without_authorizer(
-    flow_factory: FlowFactory, config_file: ConfigFile, guarded: Pair, target_cluster: SandboxCluster
-) -> None:
+def test_clusters_without_authorizer(lab: Lab, guarded: Pair) -> None:
     """One notice each, no failure; nothing is looked at beyond that."""
-    without = flow_factory("A->B.topics = t")
+    without = lab.flow("A->B.topics = t")
     outcome = carry_out(without, SyncName.ACLS)
     (notice,) = outcome.notices
     assert f"cluster {without.source.alias} has no authorizer" in notice
     assert (outcome.changes, outcome.skipped, outcome.failed) == ((), (), ())
-    half = load_config(config_file(*login("A", "ferry"), "A->B.topics = .*", source=guarded[0], target=target_cluster)).flows[0]
+    half = load_config(lab.config(*login("A", "ferry"), "A->B.topics = .*", source=guarded[0], target=lab.target)).flows[0]
     (notice,) = sync_acls(half).notices
     assert f"cluster {half.target.alias} has no authorizer" in notice
 

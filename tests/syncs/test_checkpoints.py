@@ -10,12 +10,12 @@ import pytest
 from confluent_kafka import Producer
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.conftest import Lab
 from tests.opened import sync_checkpoints
 from tools.kafka import RecordSeen, SandboxCluster, read_all
 from tools.kafka.groups import commit_offsets
 from tools.kafka.topics import delete_topics
 
-from ferry.config import Flow
 from ferry.ledger.open_flow import open_flow
 from ferry.pipeline.syncs import Syncs
 from ferry.syncs.checkpoints import checkpoint_key, is_due, newest_checkpoints, plan_checkpoints
@@ -122,24 +122,16 @@ def commit(source_cluster: SandboxCluster) -> Callable[..., None]:
 
 @pytest.mark.long
 @pytest.mark.brokers
-def test_checkpoints_are_written_once_and_records_that_cannot_be_read_are_left_alone(
-    flow_factory: Callable[..., Flow],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    topic_factory: Callable[..., str],
-    produce: Callable[..., None],
-    run_flow: Callable[..., object],
-    commit: Callable[..., None],
-) -> None:
-    topic = topic_factory(source_cluster, partitions=2)
+def test_checkpoints_are_written_once_and_records_that_cannot_be_read_are_left_alone(lab: Lab, commit: Callable[..., None]) -> None:
+    topic = lab.topic(lab.source, partitions=2)
     group = f"g-{topic}"
-    flow = flow_factory(f"A->B.topics = {topic}", f"A->B.groups = {group}")
+    flow = lab.flow(f"A->B.topics = {topic}", f"A->B.groups = {group}")
     name, remote = f"{flow.source.alias}.checkpoints.internal", f"{flow.source.alias}.{topic}"
-    produce(source_cluster, topic, [(0, b"k", b"%d" % number) for number in range(100)])
-    run_flow(flow)
-    produce(source_cluster, topic, [(0, b"k", b"%d" % number) for number in range(100)])
-    run_flow(flow)
-    places = [record.offset for record in read_all(target_cluster.client_settings(), remote)[0]]
+    lab.produce(lab.source, topic, [(0, b"k", b"%d" % number) for number in range(100)])
+    lab.run(flow)
+    lab.produce(lab.source, topic, [(0, b"k", b"%d" % number) for number in range(100)])
+    lab.run(flow)
+    places = [record.offset for record in read_all(lab.target.client_settings(), remote)[0]]
     commit(group, topic, {0: 150}, "AgAAAaIj35AK")  # as Kafka Streams does
     planned = sync_checkpoints(flow, dry_run=True)
     assert [(change.action, change.reason) for change in planned.changes] == [("create", ""), ("write", "first")]
@@ -147,7 +139,7 @@ def test_checkpoints_are_written_once_and_records_that_cannot_be_read_are_left_a
     assert sync_checkpoints(flow).changes == planned.changes
 
     def standing() -> list[RecordSeen]:
-        (records,) = read_all(target_cluster.client_settings(), name)
+        (records,) = read_all(lab.target.client_settings(), name)
         return records
 
     (record,) = standing()
@@ -162,7 +154,7 @@ def test_checkpoints_are_written_once_and_records_that_cannot_be_read_are_left_a
         assert [change.reason for change in sync_checkpoints(flow).changes] == [reason]
         newest = standing()[-1].value or b""
         assert newest[2:] == upstream.to_bytes(8, "big") + places[upstream].to_bytes(8, "big") + bytes(2)
-    producer = Producer(target_cluster.client_settings())
+    producer = Producer(lab.target.client_settings())
     producer.produce(name, None, record.key)
     producer.produce(name, b"\0\1" + (record.value or b"")[2:], record.key)
     assert producer.flush(30) == 0
@@ -175,24 +167,16 @@ def test_checkpoints_are_written_once_and_records_that_cannot_be_read_are_left_a
 
 @pytest.mark.long
 @pytest.mark.brokers
-def test_checkpoints_that_cannot_be_read_are_named_and_groups_are_synced_all_the_same(
-    flow_factory: Callable[..., Flow],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    topic_factory: Callable[..., str],
-    produce: Callable[..., None],
-    run_flow: Callable[..., object],
-    commit: Callable[..., None],
-) -> None:
-    topic = topic_factory(source_cluster)
+def test_checkpoints_that_cannot_be_read_are_named_and_groups_are_synced_all_the_same(lab: Lab, commit: Callable[..., None]) -> None:
+    topic = lab.topic(lab.source)
     group = f"g-{topic}"
-    flow = flow_factory(f"A->B.topics = {topic}", f"A->B.groups = {group}", "A->B.sync.group.offsets.enabled = true")
+    flow = lab.flow(f"A->B.topics = {topic}", f"A->B.groups = {group}", "A->B.sync.group.offsets.enabled = true")
     name = f"{flow.source.alias}.checkpoints.internal"
-    produce(source_cluster, topic, [(0, b"k", b"%d" % number) for number in range(10)])
-    run_flow(flow)
+    lab.produce(lab.source, topic, [(0, b"k", b"%d" % number) for number in range(10)])
+    lab.run(flow)
     commit(group, topic, {0: 7})
     assert not sync_checkpoints(flow).failed
-    segment = target_cluster.directory / "data" / f"{name}-0" / f"{0:020d}.log"
+    segment = lab.target.directory / "data" / f"{name}-0" / f"{0:020d}.log"
     with segment.open("r+b") as log:  # the downstream offset of the only checkpoint: the record can be decoded as before
         content = bytearray(log.read())
         at = content.index(topic.encode() + bytes(4)) + len(topic) + 4
@@ -207,6 +191,6 @@ def test_checkpoints_that_cannot_be_read_are_named_and_groups_are_synced_all_the
         synced = syncs.carry_out(SyncName.GROUPS, on_request=True)
         remote = f"{flow.source.alias}.{topic}"
         assert ([change.what for change in synced.changes], synced.failed) == ([f"group {group}, {remote}-0"], ())
-        delete_topics(target_cluster.client_settings(), name)
+        delete_topics(lab.target.client_settings(), name)
         again = syncs.carry_out(SyncName.CHECKPOINTS, on_request=True)
         assert ([(change.action, change.reason) for change in again.changes], again.failed) == ([("create", ""), ("write", "first")], ())

@@ -11,14 +11,13 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.opened import plan_run, read_flow_facts
+from tests.conftest import Lab
+from tests.opened import plan_run, read_cluster_facts, read_flow_facts
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.clusters.admin.describe import ConfigOrigin, ConfigValue
 from ferry.config import Flow, load_config
 from ferry.copying.request import RunRequest
-from ferry.doctor.cluster_facts import read_cluster_facts
-from ferry.ledger.run_report import RunReport
 from ferry.syncs.config_differences import COMPARED, NO_LIMIT, by_kind, config_differences, told, tombstones_kept, tombstones_lost
 
 DAY = 86_400_000
@@ -196,20 +195,15 @@ def test_tombstones_that_a_pause_outlives(flow: Flow) -> None:
 @pytest.mark.long
 @pytest.mark.brokers
 def test_differences_are_named_before_the_first_write(
-    cluster_factory: Callable[..., SandboxCluster],
-    source_cluster: SandboxCluster,
-    topic_factory: Callable[..., str],
-    source_producer: Producer,
-    flow_factory: Callable[..., Flow],
-    run_flow: Callable[..., RunReport],
+    cluster_factory: Callable[..., SandboxCluster], lab: Lab, source_producer: Producer
 ) -> None:
     """The target's brokers stamp records, and keep them for an hour; those of the source keep them for ever."""
     target = cluster_factory({"log.message.timestamp.type": "LogAppendTime", "log.retention.ms": "3600000"})
-    topic = topic_factory(source_cluster)
+    topic = lab.topic(lab.source)
     written = time.time_ns() // 1_000_000 - 60_000
     source_producer.produce(topic, b"1", b"k", partition=0, timestamp=written)
     assert source_producer.flush(30) == 0
-    flow = flow_factory(f"A->B.topics = {topic}", target=target)
+    flow = lab.flow(f"A->B.topics = {topic}", target=target)
     remote, request = f"{flow.source.alias}.{topic}", RunRequest(flow.name, "plan")
     short = (
         f"retention.ms=3600000 of {remote}, -1 at the source: the target keeps records only for 60 min; set the value on the source topic"
@@ -218,7 +212,7 @@ def test_differences_are_named_before_the_first_write(
     assert [line.startswith(short) for line in planned.notices] == [True]
     assert [difference["name"] for difference in planned.document()["differences"]] == ["retention.ms"]
     assert target_topics(target) == set()
-    assert run_flow(flow).notices == planned.notices
+    assert lab.run(flow).notices == planned.notices
     (partition,) = read_all(target.client_settings(), remote)
     assert [record.timestamp for record in partition] == [written]
     assert plan_run(flow, request).differences == (), "nothing to copy, nothing to compare"

@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 from ferry.clusters.admin.broker_defaults import BrokerDefaults
 from ferry.clusters.admin.describe import ConfigOrigin, ConfigValue
 from ferry.policy.filters import DefaultConfigPropertyFilter
-from ferry.syncs.config_plan import (
-    ConfigRules,
-    creation_config,
-    needs_default_limit,
-    plan_configs,
-    wants_remote_storage,
-)
+from ferry.syncs.config_plan import ConfigRules, creation_config, depends_on_brokers, plan_configs
 from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 
 pytestmark = pytest.mark.unit
@@ -94,8 +88,8 @@ def test_a_target_without_remote_storage_gets_no_entries_about_it(there: bool) -
     assert config == {change.name: change.value for change in plan.alterations} == wanted
     assert [name for name, _ in left] == [name for name, _ in plan.left] == sorted(source.keys() - wanted.keys())
     assert all("no remote storage" in reason for _, reason in (*left, *plan.left))
-    assert wants_remote_storage(source)
-    assert not wants_remote_storage(unset)
+    assert depends_on_brokers(source, {})
+    assert not depends_on_brokers(unset, {})
 
 
 @st.composite
@@ -217,7 +211,7 @@ def test_the_sync_never_makes_a_remote_topic_replace_timestamps(here: ConfigValu
 def test_a_raised_batch_limit_stays_where_it_is_needed(limit: int, there: str, after: str | None) -> None:
     source = {"max.message.bytes": value("1048588", ConfigOrigin.DEFAULT)}
     target = {"max.message.bytes": value(there)}
-    assert needs_default_limit(source, target)
+    assert depends_on_brokers(source, target)
     changes = plan_configs(source, target, rules(target=BrokerDefaults(limit))).alterations
     assert [change.detail.rpartition(" -> ")[2] for change in changes] == ([] if after is None else [after])
 
@@ -232,6 +226,6 @@ def test_what_a_remote_topic_does_not_set_tells_the_brokers_limit() -> None:
     """Then nobody asks the brokers, and the topic still gets what it needs."""
     source = {"max.message.bytes": value("3000000", ConfigOrigin.BROKER_FILE)}
     target = {"max.message.bytes": value("500000", ConfigOrigin.BROKER_FILE)}
-    assert not needs_default_limit(source, target)
+    assert not depends_on_brokers(source, target)
     (change,) = plan_configs(source, target, rules()).alterations
     assert (change.value, "the target's default is 500000" in change.reason) == ("3000000", True)

@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests.both_clusters import both_clusters
+from tests.conftest import Lab
 from tests.opened import sync_acls, sync_configs, sync_topics
 from tests.waiting import until
 from tools.kafka import SandboxCluster
@@ -41,30 +42,28 @@ ONLY_THERE = "set on the remote topic only: the source has its default"
 
 
 @pytest.mark.long
-def test_remote_topics_follow_their_sources(
-    flow_factory: FlowFactory, topic_factory: TopicFactory, source_cluster: SandboxCluster, target_cluster: SandboxCluster
-) -> None:
-    changed = topic_factory(source_cluster, config={"retention.ms": "1000000", "max.compaction.lag.ms": "5000", "min.insync.replicas": "1"})
-    same = topic_factory(source_cluster, config={"segment.bytes": "5242880", "compression.type": "lz4"})
-    wide = topic_factory(source_cluster)
-    flow = flow_factory(f"A->B.topics = {changed},{same},{wide}")
+def test_remote_topics_follow_their_sources(lab: Lab) -> None:
+    changed = lab.topic(lab.source, config={"retention.ms": "1000000", "max.compaction.lag.ms": "5000", "min.insync.replicas": "1"})
+    same = lab.topic(lab.source, config={"segment.bytes": "5242880", "compression.type": "lz4"})
+    wide = lab.topic(lab.source)
+    flow = lab.flow(f"A->B.topics = {changed},{same},{wide}")
     remote = {topic: f"{flow.source.alias}.{topic}" for topic in (changed, same, wide)}
     assert sync_configs(flow).changes == ()  # there is no remote topic yet
     sync_topics(flow)
     assert changes(sync_configs(flow)) == set()
 
-    alter(source_cluster, changed, {"retention.ms": "2000000", "max.compaction.lag.ms": None, "min.insync.replicas": "2"})
-    alter(target_cluster, remote[changed], {"min.insync.replicas": "3", "cleanup.policy": "compact"})
-    alter(target_cluster, remote[wide], {"segment.ms": "123456"})
+    alter(lab.source, changed, {"retention.ms": "2000000", "max.compaction.lag.ms": None, "min.insync.replicas": "2"})
+    alter(lab.target, remote[changed], {"min.insync.replicas": "3", "cleanup.policy": "compact"})
+    alter(lab.target, remote[wide], {"segment.ms": "123456"})
     wanted = {
         (f"topic {remote[changed]}", "set", "retention.ms: 1000000 -> 2000000", "set on the topic at the source"),
         (f"topic {remote[changed]}", "delete", "max.compaction.lag.ms: 5000 -> default", ONLY_THERE),
         (f"topic {remote[changed]}", "delete", "cleanup.policy: compact -> default", ONLY_THERE),
         (f"topic {remote[wide]}", "delete", "segment.ms: 123456 -> default", ONLY_THERE),
     }
-    before = kafka_configs(target_cluster)
+    before = kafka_configs(lab.target)
     assert changes(sync_configs(flow, dry_run=True)) == wanted
-    assert kafka_configs(target_cluster) == before
+    assert kafka_configs(lab.target) == before
     outcome = sync_configs(flow)
     assert changes(outcome) == wanted
     assert (
@@ -72,7 +71,7 @@ def test_remote_topics_follow_their_sources(
         "in the property config.properties.exclude: 2 at the source, 3 on the remote topic",
     ) in {(skipped.what, skipped.reason) for skipped in outcome.skipped}
     assert outcome.counts == {"topics": 3, "topics_that_differ": 2}
-    after = kafka_configs(target_cluster)
+    after = kafka_configs(lab.target)
     assert after[remote[changed]] == {"retention.ms": "2000000", "min.insync.replicas": "3"}
     assert after[remote[same]] == {"segment.bytes": "5242880", "compression.type": "lz4"}
     assert after[remote[wide]] == {}
@@ -184,20 +183,18 @@ def test_beside_mirror_maker(
         }
 
 
-def test_what_formatting_set_counts_as_the_default(
-    flow_factory: FlowFactory, topic_factory: TopicFactory, source_cluster: SandboxCluster, target_cluster: SandboxCluster
-) -> None:
+def test_what_formatting_set_counts_as_the_default(lab: Lab) -> None:
     """Clusters that 4.1 or newer formatted tell of min.insync.replicas as set for all brokers (KIP-966), and nobody can remove it."""
-    plain, own = topic_factory(source_cluster), topic_factory(source_cluster, config={"min.insync.replicas": "1"})
-    resource, client = ConfigResource(ResourceType.TOPIC, plain), AdminClient(source_cluster.client_settings())
+    plain, own = lab.topic(lab.source), lab.topic(lab.source, config={"min.insync.replicas": "1"})
+    resource, client = ConfigResource(ResourceType.TOPIC, plain), AdminClient(lab.source.client_settings())
     told = client.describe_configs([resource])[resource].result(30)["min.insync.replicas"]
     assert (told.value, told.source) == ("1", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value)
-    flow = flow_factory(f"A->B.topics = {plain},{own}", "A->B.config.properties.exclude = retention.*")
+    flow = lab.flow(f"A->B.topics = {plain},{own}", "A->B.config.properties.exclude = retention.*")
     remote = {topic: f"{flow.source.alias}.{topic}" for topic in (plain, own)}
     sync_topics(flow)
     assert changes(sync_configs(flow)) == set()
-    assert configs_of(target_cluster, remote.values()) == {remote[plain]: {}, remote[own]: {"min.insync.replicas": "1"}}
-    alter(target_cluster, remote[plain], {"min.insync.replicas": "2"})
+    assert configs_of(lab.target, remote.values()) == {remote[plain]: {}, remote[own]: {"min.insync.replicas": "1"}}
+    alter(lab.target, remote[plain], {"min.insync.replicas": "2"})
     assert changes(sync_configs(flow)) == {(f"topic {remote[plain]}", "delete", "min.insync.replicas: 2 -> default", ONLY_THERE)}
 
 

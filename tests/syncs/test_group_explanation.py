@@ -6,12 +6,11 @@ import json
 import secrets
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer
+from tests.conftest import Lab
 from tests.opened import explain_group
-from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
 from typer.testing import CliRunner
 
@@ -27,23 +26,14 @@ pytestmark = pytest.mark.brokers
 GroupMember = Callable[..., AbstractContextManager[Consumer]]
 
 
-def test_a_group_is_explained(
-    config_file: Callable[..., Path],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    topic_factory: Callable[..., str],
-    produce: Callable[..., None],
-    group_member: GroupMember,
-    share_group: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    path = config_file("A->B.sync.group.offsets.enabled = true", "A->B.groups.exclude = excluded-.*")
+def test_a_group_is_explained(lab: Lab, group_member: GroupMember, share_group: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = lab.config("A->B.sync.group.offsets.enabled = true", "A->B.groups.exclude = excluded-.*")
     flow = load_config(path).flows[0]
-    topic, remote = topic_factory(source_cluster, partitions=2), topic_factory(target_cluster, partitions=2)
-    produce(source_cluster, topic, [(0, b"k", b"v")] * 10)
-    produce(target_cluster, remote, [(0, b"k", b"v")] * 8)
+    topic, remote = lab.topic(lab.source, partitions=2), lab.topic(lab.target, partitions=2)
+    lab.produce(lab.source, topic, [(0, b"k", b"v")] * 10)
+    lab.produce(lab.target, remote, [(0, b"k", b"v")] * 8)
     group, excluded = (f"{prefix}-{secrets.token_hex(4)}" for prefix in ("g", "excluded"))
-    for cluster, name, offset in ((source_cluster, topic, 7), (target_cluster, remote, 2)):
+    for cluster, name, offset in ((lab.source, topic, 7), (lab.target, remote, 2)):
         commit_offsets(cluster.client_settings(), group, {(name, 0): offset})
 
     def translated(_: object, groups: list[str]) -> TranslatedGroups:
@@ -74,15 +64,15 @@ def test_a_group_is_explained(
         "reason": "not exact (ahead): records are read again",
     }
     assert (second["decision"], second["reason"], second["source_lag"], second["translated"]) == ("nothing", "never copied", None, None)
-    with group_member(target_cluster, group, remote, **{"client.id": "reader"}):
+    with group_member(lab.target, group, remote, **{"client.id": "reader"}):
         shown = CliRunner().invoke(app, arguments).stdout
     assert f"not synced: it has 1 member on {flow.target.alias} (reader)" in shown
-    with group_member(source_cluster, excluded, topic):
+    with group_member(lab.source, excluded, topic):
         obstacles = explain_group(flow, excluded).obstacles
     assert obstacles == ("the group filter leaves it out: in the property groups.exclude",)
     alias = flow.source.alias
     assert f"{alias} has no such group" in explain_group(flow, share_group).obstacles
-    disabled = load_config(config_file()).flows[0]
+    disabled = load_config(lab.config()).flows[0]
     assert "runs do not sync groups: sync.group.offsets.enabled=false" in explain_group(disabled, group).obstacles
     with pytest.raises(ArgumentError, match="neither"):
         explain_group(flow, f"none-{secrets.token_hex(4)}")

@@ -12,7 +12,8 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
-from tests.opened import explain_group, sync_groups
+from tests.conftest import Lab
+from tests.opened import explain_group, open_groups, sync_groups
 from tests.waiting import NEVER_SECONDS
 from tools.kafka import SandboxCluster
 from tools.kafka.groups import commit_offsets
@@ -85,26 +86,20 @@ def before_writing(monkeypatch: pytest.MonkeyPatch, step: Callable[[], object], 
 
 
 @pytest.fixture
-def topic(target_cluster: SandboxCluster, topic_factory: TopicFactory) -> str:
-    return topic_factory(target_cluster, partitions=2)
+def topic(lab: Lab) -> str:
+    return lab.topic(lab.target, partitions=2)
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_each_group_and_partition_by_its_own_state(
-    protocol: str,
-    flow_factory: FlowFactory,
-    target_cluster: SandboxCluster,
-    topic: str,
-    translate: Translate,
-    group_member: GroupMember,
-    share_group: str,
+    protocol: str, lab: Lab, topic: str, translate: Translate, group_member: GroupMember, share_group: str
 ) -> None:
-    flow = flow_factory()
+    flow = lab.flow()
     unknown, idle, left, ahead, active, failed = (new_group(name) for name in ("unknown", "idle", "left", "ahead", "active", "failed"))
-    commit(target_cluster, idle, topic, {0: 3})
-    with group_member(target_cluster, left, topic, **{"group.protocol": protocol}) as consumer:
+    commit(lab.target, idle, topic, {0: 3})
+    with group_member(lab.target, left, topic, **{"group.protocol": protocol}) as consumer:
         consumer.commit(offsets=[KafkaPartition(topic, 0, 4)], asynchronous=False)
-    commit(target_cluster, ahead, topic, {0: 50, 1: 5})
+    commit(lab.target, ahead, topic, {0: 50, 1: 5})
     wanted = {group: positions(group, topic, {0: 10, 1: 11}) for group in (unknown, left, ahead, active)}
     wanted[idle] = [
         *positions(idle, topic, {0: 3, 1: 7}, reason=Inexact.AHEAD),
@@ -114,12 +109,12 @@ def test_each_group_and_partition_by_its_own_state(
     wanted[unknown] = positions(unknown, topic, {0: 10, 1: 11}, metadata="theirs")
     wanted[share_group] = positions(share_group, topic, {0: 10})
     translate(wanted, GroupLeftOut("share", "a share group"), GroupLeftOut(failed, "not now", "GroupFailed"))
-    with group_member(target_cluster, active, topic, **{"group.protocol": protocol, "client.id": "reader"}):
+    with group_member(lab.target, active, topic, **{"group.protocol": protocol, "client.id": "reader"}):
         planned = sync_groups(flow, dry_run=True)
-        assert committed(target_cluster, unknown, topic) == {}
+        assert committed(lab.target, unknown, topic) == {}
         outcome = sync_groups(flow)
     assert [replace(change, detail="") for change in planned.changes] == [replace(change, detail="") for change in outcome.changes]
-    assert {group: committed(target_cluster, group, topic) for group in wanted} == {
+    assert {group: committed(lab.target, group, topic) for group in wanted} == {
         unknown: {0: 10, 1: 11},
         idle: {0: 3, 1: 7},
         left: {0: 10, 1: 11},
@@ -139,14 +134,14 @@ def test_each_group_and_partition_by_its_own_state(
     assert {entry.what: entry.reason for entry in outcome.skipped} == {
         "group share": "a share group",
         f"group {ahead}, {topic}-0": f"{alias} is ahead: at 50, translated 10; a group never goes back",
-        f"group {active}": f"it has 1 member on {alias} (reader): only groups without members are written",
+        f"group {active}": f"it has 1 member on {alias} (reader), and only groups without members are written",
         f"group {share_group}": f"it is a share group on {alias}: Ferry translates only offsets of classic, consumer and streams groups",
         f"group {idle}": "up to date in 1 of 4 partitions",
         f"group {idle}, {topic}-9": f"{alias} has no partition {topic}-9",
         f"group {idle}, gone-0": f"{alias} has no partition gone-0",
     }
     assert [(failure.what, failure.error) for failure in outcome.failed] == [(f"group {failed}", "GroupFailed")]
-    with ConsumerGroups(flow.target) as groups:
+    with open_groups(flow.target) as groups:
         offsets = groups.offsets([unknown, left])
     assert [entry.metadata for entry in offsets[unknown].values()] == ["theirs", "theirs"]  # type: ignore[union-attr]
     assert [entry.metadata for entry in offsets[left].values()] == ["", ""]  # type: ignore[union-attr]
@@ -157,37 +152,26 @@ def test_each_group_and_partition_by_its_own_state(
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_group_that_becomes_active_before_the_write(
-    protocol: str,
-    flow_factory: FlowFactory,
-    target_cluster: SandboxCluster,
-    topic: str,
-    translate: Translate,
-    group_member: GroupMember,
-    monkeypatch: pytest.MonkeyPatch,
+    protocol: str, lab: Lab, topic: str, translate: Translate, group_member: GroupMember, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     group, other = new_group(), new_group()
     translate({name: positions(name, topic, {0: 10, 1: 11}) for name in (group, other)})
-    with group_member(target_cluster, new_group(), topic):  # so that the consumer below only has to join
-        joining = group_member(target_cluster, group, topic, **{"group.protocol": protocol})
+    with group_member(lab.target, new_group(), topic):  # so that the consumer below only has to join
+        joining = group_member(lab.target, group, topic, **{"group.protocol": protocol})
         before_writing(monkeypatch, joining.__enter__)
-        outcome = sync_groups(flow_factory())
+        outcome = sync_groups(lab.flow())
         joining.__exit__(None, None, None)
     assert not outcome.failed
     (skipped,) = outcome.skipped
     assert skipped.what == f"group {group}"
     assert "became active" in skipped.reason
     assert "UNKNOWN_MEMBER_ID" in skipped.reason
-    assert committed(target_cluster, group, topic) == {}
-    assert committed(target_cluster, other, topic) == {0: 10, 1: 11}
+    assert committed(lab.target, group, topic) == {}
+    assert committed(lab.target, other, topic) == {0: 10, 1: 11}
 
 
 def test_another_offset_that_is_read_back_is_a_failure_unless_the_group_is_active(
-    flow_factory: FlowFactory,
-    target_cluster: SandboxCluster,
-    topic: str,
-    translate: Translate,
-    group_member: GroupMember,
-    monkeypatch: pytest.MonkeyPatch,
+    lab: Lab, topic: str, translate: Translate, group_member: GroupMember, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changed, vanished, active, huge = (new_group(name) for name in ("changed", "vanished", "active", "huge"))
     found = {name: positions(name, topic, {0: 10}) for name in (changed, vanished, active)}
@@ -196,16 +180,16 @@ def test_another_offset_that_is_read_back_is_a_failure_unless_the_group_is_activ
     joined = []
 
     def meanwhile() -> None:
-        commit(target_cluster, changed, topic, {0: 8})
-        admin = AdminClient(target_cluster.client_settings())
+        commit(lab.target, changed, topic, {0: 8})
+        admin = AdminClient(lab.target.client_settings())
         admin.delete_consumer_groups([vanished])[vanished].result(10)
-        joining = group_member(target_cluster, active, topic)
+        joining = group_member(lab.target, active, topic)
         consumer = joining.__enter__()
         joined.append(joining)
         consumer.commit(offsets=[KafkaPartition(topic, 0, 12)], asynchronous=False)
 
     before_writing(monkeypatch, meanwhile, after=True)
-    outcome = sync_groups(flow_factory())
+    outcome = sync_groups(lab.flow())
     joined[0].__exit__(None, None, None)
     problems = {failure.what: failure.problem for failure in outcome.failed}
     assert "10 was written" in problems.pop(f"group {changed}, {topic}-0")
@@ -220,22 +204,15 @@ def test_another_offset_that_is_read_back_is_a_failure_unless_the_group_is_activ
 
 
 @pytest.mark.long
-def test_a_thousand_groups(
-    flow_factory: FlowFactory,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    topic_factory: TopicFactory,
-    produce: Callable[..., None],
-    run_flow: Callable[..., object],
-) -> None:
+def test_a_thousand_groups(lab: Lab) -> None:
     """Ten partitions each, translated and all; the design asks for less than ten seconds."""
-    topic, prefix = topic_factory(source_cluster, partitions=10), new_group("many")
-    flow = flow_factory(f"A->B.topics = {topic}", f"A->B.groups = {prefix}.*")
-    produce(source_cluster, topic, [(number % 10, b"k", b"v") for number in range(1000)])
-    run_flow(flow)
+    topic, prefix = lab.topic(lab.source, partitions=10), new_group("many")
+    flow = lab.flow(f"A->B.topics = {topic}", f"A->B.groups = {prefix}.*")
+    lab.produce(lab.source, topic, [(number % 10, b"k", b"v") for number in range(1000)])
+    lab.run(flow)
     offsets = {TopicPartition(topic, partition): CommittedOffset(50 + partition) for partition in range(10)}
     names = [f"{prefix}-{number:04}" for number in range(1000)]
-    with ConsumerGroups(flow.source) as groups:
+    with open_groups(flow.source) as groups:
         assert all(refused == {} for refused in groups.commit_all(dict.fromkeys(names, offsets)).values())
     began = time.monotonic()
     outcome = sync_groups(flow)
@@ -244,9 +221,7 @@ def test_a_thousand_groups(
         entry for entry in outcome.skipped if entry.reason not in {"not in the property groups", "Ferry's own group"}
     ]  # groups of other tests
     assert (len(outcome.changes), outcome.failed, others) == (10_000, (), [])
-    assert committed(target_cluster, names[-1], f"{flow.source.alias}.{topic}", 10) == {
-        partition: 50 + partition for partition in range(10)
-    }
+    assert committed(lab.target, names[-1], f"{flow.source.alias}.{topic}", 10) == {partition: 50 + partition for partition in range(10)}
     began = time.monotonic()
     again = sync_groups(flow)
     print(f"second sync: {time.monotonic() - began:.1f} s")  # noqa: T201 - for people
@@ -255,23 +230,14 @@ def test_a_thousand_groups(
 
 @pytest.mark.long
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_consumer_goes_on_at_the_right_record(
-    protocol: str,
-    flow_factory: FlowFactory,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    topic_factory: TopicFactory,
-    produce: Callable[..., None],
-    run_flow: Callable[..., object],
-    group_member: GroupMember,
-) -> None:
+def test_a_consumer_goes_on_at_the_right_record(protocol: str, lab: Lab, group_member: GroupMember) -> None:
     """Source, copy, translation, sync and the target's consumer, with nothing given. Commit markers make the offsets differ."""
-    topic, group = topic_factory(source_cluster, partitions=3), new_group(protocol)
-    flow = flow_factory(f"A->B.topics = {topic}", f"A->B.groups = {group}")
+    topic, group = lab.topic(lab.source, partitions=3), new_group(protocol)
+    flow = lab.flow(f"A->B.topics = {topic}", f"A->B.groups = {group}")
     for start in (0, 30):
-        produce(source_cluster, topic, [(partition, b"k", b"%d" % number) for partition in (0, 1) for number in range(start, start + 30)])
-        run_flow(flow)
-    with group_member(source_cluster, group, topic, **{"group.protocol": protocol}) as consumer:
+        lab.produce(lab.source, topic, [(partition, b"k", b"%d" % number) for partition in (0, 1) for number in range(start, start + 30)])
+        lab.run(flow)
+    with group_member(lab.source, group, topic, **{"group.protocol": protocol}) as consumer:
         consumer.commit(offsets=[KafkaPartition(topic, 0, 33), KafkaPartition(topic, 1, 60)], asynchronous=False)
     explained = explain_group(flow, group).partitions
     assert [(entry.source_lag, entry.exact, entry.decision) for entry in explained] == [
@@ -284,12 +250,12 @@ def test_a_consumer_goes_on_at_the_right_record(
     written = [(entry.target_offset, entry.translated, entry.decision) for entry in explain_group(flow, group).partitions]
     assert written == [(entry.translated, entry.translated, "up to date") for entry in explained]
     assert explained[0].translated != 33
-    produce(source_cluster, topic, [(partition, b"k", b"%d" % number) for partition in (0, 1, 2) for number in (60, 61)])
-    run_flow(flow)
+    lab.produce(lab.source, topic, [(partition, b"k", b"%d" % number) for partition in (0, 1, 2) for number in (60, 61)])
+    lab.run(flow)
     remote = f"{flow.source.alias}.{topic}"
     seen: dict[int, list[int]] = {0: [], 1: [], 2: []}
     settings = {"group.protocol": protocol, "auto.offset.reset": "latest", "isolation.level": "read_committed"}
-    with group_member(target_cluster, group, remote, **settings) as consumer:
+    with group_member(lab.target, group, remote, **settings) as consumer:
         deadline = time.monotonic() + NEVER_SECONDS
         while sum(map(len, seen.values())) < 33:
             record = consumer.poll(0.2)

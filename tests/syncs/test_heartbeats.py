@@ -16,13 +16,13 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from tests.conftest import Lab
 from tests.opened import carry_out, plan_run, sync_heartbeat
 from tools.kafka import SandboxCluster, read_all
 
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
-from ferry.ledger.run_report import RunReport
 from ferry.syncs.names import SyncName
 
 pytestmark = pytest.mark.brokers
@@ -141,18 +141,16 @@ def test_a_target_that_refuses_records_fails_the_whole_sync(flow_factory: FlowFa
     assert "heartbeats" in failure.problem
 
 
-def test_a_run_copies_heartbeats_without_spark_and_a_backfill_leaves_them_out(
-    flow_as: Callable[..., Flow], run_flow: Callable[..., RunReport], target_cluster: SandboxCluster
-) -> None:
+def test_a_run_copies_heartbeats_without_spark_and_a_backfill_leaves_them_out(flow_as: Callable[..., Flow], lab: Lab) -> None:
     flow = flow_as("admin", "A->B.topics =", "A->B.ferry.start = latest", *BOTH)
     assert sync_heartbeat(flow).failed == ()
-    run_flow(flow)
+    lab.run(flow)
     assert sync_heartbeat(flow).failed == ()
     planned = plan_run(flow, RunRequest(flow.name, "look"))
     assert (planned.needs_copy, planned.needs_preparation) == (False, True)
-    (copied,) = run_flow(flow).partitions
+    (copied,) = lab.run(flow).partitions
     assert (copied.remote_topic, copied.counters.records) == (f"{flow.source.alias}.{TOPIC}", 1)
-    assert len(read_all(target_cluster.client_settings(), copied.remote_topic)[0]) == 1
+    assert len(read_all(lab.target.client_settings(), copied.remote_topic)[0]) == 1
     now = datetime.now(UTC)
-    backfill = run_flow(flow, since=now - timedelta(hours=1), until=now)
+    backfill = lab.run(flow, since=now - timedelta(hours=1), until=now)
     assert (backfill.exit_code, backfill.records) == (ExitCode.DONE, 0)

@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Producer
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.conftest import Lab
 from tests.opened import sync_offset_syncs
 from tools.kafka import SandboxCluster, read_all
 
@@ -128,20 +129,13 @@ def test_what_is_before_the_last_sync_does_not_matter(lengths: list[int], upstre
 
 @pytest.mark.long
 @pytest.mark.brokers
-def test_syncs_are_written_once_after_each_run(
-    flow_factory: FlowFactory,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    topic_factory: Callable[..., str],
-    produce: Callable[..., None],
-    run_flow: Callable[..., object],
-) -> None:
-    topic = topic_factory(source_cluster, partitions=2)
-    flow = flow_factory(f"A->B.topics = {topic}", "offset.lag.max = 10")
+def test_syncs_are_written_once_after_each_run(lab: Lab) -> None:
+    topic = lab.topic(lab.source, partitions=2)
+    flow = lab.flow(f"A->B.topics = {topic}", "offset.lag.max = 10")
     on_source = replace(flow, mirroring=replace(flow.mirroring, offset_syncs_topic_location="source"))
-    places = [(flow, target_cluster, flow.source.alias), (on_source, source_cluster, flow.target.alias)]
-    produce(source_cluster, topic, [(0, b"k", b"%d" % number) for number in range(1_000)])
-    run_flow(flow)
+    places = [(flow, lab.target, flow.source.alias), (on_source, lab.source, flow.target.alias)]
+    lab.produce(lab.source, topic, [(0, b"k", b"%d" % number) for number in range(1_000)])
+    lab.run(flow)
     for settings, cluster, other in places:
         name = f"mm2-offset-syncs.{other}.internal"
         planned = sync_offset_syncs(settings, dry_run=True)
@@ -152,12 +146,12 @@ def test_syncs_are_written_once_after_each_run(
         assert sync_offset_syncs(settings).changes == planned.changes
         assert sync_offset_syncs(settings).changes == ()
         # The source partition has no holes: the upstream offset is the place in the remote partition.
-        remote = [record.offset for record in read_all(target_cluster.client_settings(), f"{flow.source.alias}.{topic}")[0]]
+        remote = [record.offset for record in read_all(lab.target.client_settings(), f"{flow.source.alias}.{topic}")[0]]
         distances = [999, 640, 320, 160, 80, 40, 20, 10, 0]
         assert written(cluster, name, topic) == [(999 - distance, remote[999 - distance]) for distance in distances]
-    produce(source_cluster, topic, [(0, b"k", b"x")])
-    run_flow(flow)
-    remote = [record.offset for record in read_all(target_cluster.client_settings(), f"{flow.source.alias}.{topic}")[0]]
+    lab.produce(lab.source, topic, [(0, b"k", b"x")])
+    lab.run(flow)
+    remote = [record.offset for record in read_all(lab.target.client_settings(), f"{flow.source.alias}.{topic}")[0]]
     for settings, cluster, other in places:
         (change,) = sync_offset_syncs(settings).changes
         assert change.detail == f"1 up to upstream 1000, downstream {remote[-1]}"
@@ -173,12 +167,10 @@ def written(cluster: SandboxCluster, name: str, topic: str) -> list[tuple[int, i
 
 
 @pytest.mark.brokers
-def test_records_that_cannot_be_read_are_named_and_left_alone(
-    flow_factory: FlowFactory, target_cluster: SandboxCluster, topic_factory: Callable[..., str]
-) -> None:
-    flow = flow_factory()
-    name = topic_factory(target_cluster, name=f"mm2-offset-syncs.{flow.source.alias}.internal")
-    producer = Producer(target_cluster.client_settings())
+def test_records_that_cannot_be_read_are_named_and_left_alone(lab: Lab) -> None:
+    flow = lab.flow()
+    name = lab.topic(lab.target, name=f"mm2-offset-syncs.{flow.source.alias}.internal")
+    producer = Producer(lab.target.client_settings())
     sync = OffsetSync("t", 0, 1, 1)
     for key, value in [(sync.encode_key(), None), (b"x", b"y"), (sync.encode_key(), sync.encode_value()), *[(None, b"")] * 5]:
         producer.produce(name, value, key)
@@ -189,4 +181,4 @@ def test_records_that_cannot_be_read_are_named_and_left_alone(
     assert f"topic {name}: the record at 0:0 cannot be read" in first
     assert "0:1 cannot" in second
     assert (len(outcome.notices), more) == (6, "… and 2 more records that cannot be read")
-    assert len(read_all(target_cluster.client_settings(), name)[0]) == 8
+    assert len(read_all(lab.target.client_settings(), name)[0]) == 8

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from tests.conftest import Lab
 from tests.opened import carry_out, copy_run, plan_run, prepare_run
 from tools.kafka import SandboxCluster
 
@@ -72,15 +73,13 @@ def committed(consumer: Consumer, topic: str) -> list[int]:
 
 
 @pytest.mark.brokers
-def test_tools_that_watch_lag_see_ferrys_positions(
-    flow_factory: FlowFactory, source_cluster: SandboxCluster, topic_factory: Callable[..., str]
-) -> None:
-    topic = topic_factory(source_cluster, partitions=2)
+def test_tools_that_watch_lag_see_ferrys_positions(lab: Lab) -> None:
+    topic = lab.topic(lab.source, partitions=2)
     group = f"connect-{topic}"
-    flow = flow_factory(f"A->B.topics = {topic}", f"A->B.ferry.publish.source.group = {group}")
-    consumer = Consumer({"bootstrap.servers": source_cluster.bootstrap, "group.id": group, "enable.auto.commit": False})
+    flow = lab.flow(f"A->B.topics = {topic}", f"A->B.ferry.publish.source.group = {group}")
+    consumer = Consumer({"bootstrap.servers": lab.source.bootstrap, "group.id": group, "enable.auto.commit": False})
     try:
-        fill(source_cluster, topic, 10)
+        fill(lab.source, topic, 10)
         copy(flow, "one")
         looked = carry_out(flow, SyncName.SOURCE_GROUP, dry_run=True)
         assert ([change.detail for change in looked.changes], committed(consumer, topic)) == (["none -> 5"] * 2, [-1001] * 2)
@@ -92,7 +91,7 @@ def test_tools_that_watch_lag_see_ferrys_positions(
         consumer.subscribe([topic])
         while not consumer.assignment():
             consumer.poll(0.1)
-        fill(source_cluster, topic, 4)
+        fill(lab.source, topic, 4)
         (failure,) = carry_out(flow, SyncName.SOURCE_GROUP, run_id="two").failed
         assert (failure.error, "has members" in failure.problem) == ("GroupFailed", True)
         assert plan_run(flow, RunRequest(flow.name, "look")).needs_copy

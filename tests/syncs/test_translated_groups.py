@@ -6,21 +6,19 @@ import json
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from kafka.protocol.consumer.group import JoinGroupRequest, LeaveGroupRequest, OffsetCommitRequest, SyncGroupRequest
-from tests.opened import explain_group, sync_groups, translated_groups
+from tests.conftest import Lab
+from tests.opened import ask_cluster, explain_group, open_groups, sync_groups, translated_groups
 from tools.kafka import SandboxCluster, read_all
 from tools.kafka.groups import commit_offsets
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
-from ferry.clusters.groups.consumer_groups import ConsumerGroups
 from ferry.clusters.groups.group_model import CommittedOffset
 from ferry.clusters.net.connections import ClusterConnection
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.clusters.net.shared_connection import ask_cluster
 from ferry.config import Flow, load_config
 from ferry.errors import ArgumentError
 from ferry.ledger.run_report import RunReport
@@ -89,18 +87,12 @@ def records(count: int, partition: int = 0, mark: str = "") -> list[tuple[int, b
     return [(partition, b"k", f"{mark}{number}".encode()) for number in range(count)]
 
 
-def test_a_group_of_another_protocol_type_is_named_and_stops_no_other(
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    produce: Produce,
-    run_flow: RunFlow,
-    source_cluster: SandboxCluster,
-) -> None:
-    topic, workers, plain = topic_factory(source_cluster), new_group("workers"), new_group()
-    flow = flow_factory(f"A->B.topics = {topic}", f"A->B.groups = {workers},{plain}")
-    produce(source_cluster, topic, records(5))
-    run_flow(flow)
-    commit(source_cluster, plain, {(topic, 0): 2})  # and now the topic of the groups' offsets is there
+def test_a_group_of_another_protocol_type_is_named_and_stops_no_other(lab: Lab) -> None:
+    topic, workers, plain = lab.topic(lab.source), new_group("workers"), new_group()
+    flow = lab.flow(f"A->B.topics = {topic}", f"A->B.groups = {workers},{plain}")
+    lab.produce(lab.source, topic, records(5))
+    lab.run(flow)
+    commit(lab.source, plain, {(topic, 0): 2})  # and now the topic of the groups' offsets is there
     ask_cluster(flow.source, joins, workers, "connect", topic, milliseconds=60_000)
     found = translated_groups(flow)
     assert found.groups == (plain,)
@@ -109,28 +101,21 @@ def test_a_group_of_another_protocol_type_is_named_and_stops_no_other(
     )
 
 
-def test_every_group_and_partition_is_listed_with_its_reason(
-    config_file: Callable[..., Path],
-    topic_factory: Callable[..., str],
-    produce: Produce,
-    run_flow: RunFlow,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
-    topic = topic_factory(source_cluster, partitions=3)
-    other = topic_factory(source_cluster)
+def test_every_group_and_partition_is_listed_with_its_reason(lab: Lab) -> None:
+    topic = lab.topic(lab.source, partitions=3)
+    other = lab.topic(lab.source)
     plain, excluded, at_end = new_group(), new_group("console-consumer"), new_group()
-    path = config_file(f"A->B.topics = {topic}", f"A->B.groups = {plain},{excluded},{at_end},{plain}s")
+    path = lab.config(f"A->B.topics = {topic}", f"A->B.groups = {plain},{excluded},{at_end},{plain}s")
     flow = load_config(path).flows[0]
     for _ in range(2):  # two transactions: a marker lies between
-        produce(source_cluster, topic, records(50) + records(10, 1))
-        run_flow(flow)
-    commit(source_cluster, plain, {(topic, 0): 70, (topic, 1): 0, (other, 0): 0}, "AgAAAaIj35AK")  # as Kafka Streams does
-    commit(source_cluster, excluded, {(topic, 0): 1})
-    commit(source_cluster, at_end, {(topic, 0): 100, (topic, 1): 20, (topic, 2): 0})
-    produce(source_cluster, topic, records(5))
+        lab.produce(lab.source, topic, records(50) + records(10, 1))
+        lab.run(flow)
+    commit(lab.source, plain, {(topic, 0): 70, (topic, 1): 0, (other, 0): 0}, "AgAAAaIj35AK")  # as Kafka Streams does
+    commit(lab.source, excluded, {(topic, 0): 1})
+    commit(lab.source, at_end, {(topic, 0): 100, (topic, 1): 20, (topic, 2): 0})
+    lab.produce(lab.source, topic, records(5))
     ahead = new_group()
-    commit(source_cluster, ahead, {(topic, 0): 105})
+    commit(lab.source, ahead, {(topic, 0): 105})
 
     found = translated_groups(flow)
     remote = f"{flow.source.alias}.{topic}"
@@ -161,7 +146,7 @@ def test_every_group_and_partition_is_listed_with_its_reason(
 
     # The way back, by the same ledger, from what a group reads on the target.
     reader = new_group()
-    commit(target_cluster, reader, {(remote, 0): 71, (remote, 1): 22})
+    commit(lab.target, reader, {(remote, 0): 71, (remote, 1): 22})
     back = said(translated_groups(flow, [reader], reverse=True), reader)
     assert [(*numbers(entry), entry.problem) for entry in back.values()] == [
         (topic, 71, 70, True, ""),
@@ -182,17 +167,10 @@ def test_every_group_and_partition_is_listed_with_its_reason(
     assert f"group {excluded}: left out: in the property groups.exclude" in answer.stderr.replace("\n", " ")
 
 
-def test_metadata_that_may_count_offsets_are_kept_only_where_offsets_do_not_shift(
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    produce: Produce,
-    run_flow: RunFlow,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
+def test_metadata_that_may_count_offsets_are_kept_only_where_offsets_do_not_shift(lab: Lab) -> None:
     """`bAAPfn8A`: what Confluent's Parallel Consumer commits with offset 5 if it has done later records, but not this one."""
-    topic, group = topic_factory(source_cluster), new_group()
-    flow = flow_factory(f"A->B.topics = {topic}", f"A->B.groups = {group}", "A->B.sync.group.offsets.enabled = true")
+    topic, group = lab.topic(lab.source), new_group()
+    flow = lab.flow(f"A->B.topics = {topic}", f"A->B.groups = {group}", "A->B.sync.group.offsets.enabled = true")
     key, remote = (topic, 0), TopicPartition(f"{flow.source.alias}.{topic}", 0)
 
     def seen() -> tuple[int | None, str, Inexact | None]:
@@ -200,43 +178,37 @@ def test_metadata_that_may_count_offsets_are_kept_only_where_offsets_do_not_shif
         assert entry.translation
         return entry.translation.image, entry.metadata.rstrip("\0"), entry.translation.reason
 
-    produce(source_cluster, topic, records(10))
-    run_flow(flow)
-    commit(source_cluster, group, {key: 5}, "bAAPfn8A")
+    lab.produce(lab.source, topic, records(10))
+    lab.run(flow)
+    commit(lab.source, group, {key: 5}, "bAAPfn8A")
     assert seen() == (5, "bAAPfn8A", None)
-    produce(source_cluster, topic, records(10))
+    lab.produce(lab.source, topic, records(10))
     # It may say something about the ten, which will be behind a commit marker.
     assert seen() == (5, "", Inexact.METADATA)
-    run_flow(flow)
+    lab.run(flow)
     for offset, image in ((5, 5), (15, 16)):
-        commit(source_cluster, group, {key: offset}, "bAAPfn8A")
+        commit(lab.source, group, {key: offset}, "bAAPfn8A")
         assert seen() == (image, "", Inexact.METADATA)
     (change,) = sync_groups(flow).changes
     assert "not exact (metadata): the source's commit metadata may count offsets" in change.reason
-    with ConsumerGroups(flow.target) as groups:
+    with open_groups(flow.target) as groups:
         assert groups.offsets([group])[group] == {remote: CommittedOffset(16)}
 
 
-def test_a_partition_without_an_offset_is_named_or_left_to_the_reset_policy(
-    config_file: Callable[..., Path],
-    topic_factory: Callable[..., str],
-    produce: Produce,
-    run_flow: RunFlow,
-    source_cluster: SandboxCluster,
-) -> None:
-    topic, latest, earliest = topic_factory(source_cluster, partitions=2), new_group("latest"), new_group()
+def test_a_partition_without_an_offset_is_named_or_left_to_the_reset_policy(lab: Lab) -> None:
+    topic, latest, earliest = lab.topic(lab.source, partitions=2), new_group("latest"), new_group()
     flow = load_config(
-        config_file(
+        lab.config(
             f"A->B.topics = {topic}",
             f"A->B.groups = {latest},{earliest}",
             "A->B.ferry.groups.latest = latest-.*",
             "A->B.sync.group.offsets.enabled = true",
         )
     ).flows[0]
-    produce(source_cluster, topic, records(5) + records(5, 1))
-    run_flow(flow)
+    lab.produce(lab.source, topic, records(5) + records(5, 1))
+    lab.run(flow)
     for group in (latest, earliest):
-        commit(source_cluster, group, {(topic, 0): 2})
+        commit(lab.source, group, {(topic, 0): 2})
     found = translated_groups(flow)
     assert said(found, latest)[topic, 1].translation is None
     assert said(found, earliest)[topic, 1].translation == Translation(0, Inexact.NO_OFFSET)
@@ -252,21 +224,14 @@ def test_a_partition_without_an_offset_is_named_or_left_to_the_reset_policy(
 
 
 @pytest.mark.parametrize("group", ["", " ", ".", "ünï ☃", "x" * 10_000])
-def test_odd_names_of_groups(
-    group: str,
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    produce: Produce,
-    run_flow: RunFlow,
-    source_cluster: SandboxCluster,
-) -> None:
+def test_odd_names_of_groups(group: str, lab: Lab) -> None:
     """Brokers take commits for every name, the empty one too; only a classic group may have that."""
-    topic, plain = topic_factory(source_cluster), new_group()
-    flow = flow_factory(f"A->B.topics = {topic}", "A->B.sync.group.offsets.enabled = true")
-    produce(source_cluster, topic, records(5))
-    run_flow(flow)
+    topic, plain = lab.topic(lab.source), new_group()
+    flow = lab.flow(f"A->B.topics = {topic}", "A->B.sync.group.offsets.enabled = true")
+    lab.produce(lab.source, topic, records(5))
+    lab.run(flow)
     for name in (group, plain):
-        with ConsumerGroups(flow.source) as groups:
+        with open_groups(flow.source) as groups:
             assert groups.commit(name, {TopicPartition(topic, 0): CommittedOffset(2)}) == {}
     outcome = sync_groups(flow)
     assert outcome.failed == ()
@@ -274,23 +239,15 @@ def test_odd_names_of_groups(
     assert explain_group(flow, group).partitions[0].target_offset == 2
 
 
-def test_a_group_is_translated_back_to_the_topic_that_its_topic_came_from(
-    flow_factory: Callable[..., Flow],
-    backward: Callable[[Flow], Flow],
-    topic_factory: Callable[..., str],
-    produce: Produce,
-    run_flow: RunFlow,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
-    topic = topic_factory(target_cluster)
-    flow = flow_factory(f"A->B.topics = .*{topic}")
+def test_a_group_is_translated_back_to_the_topic_that_its_topic_came_from(lab: Lab, backward: Callable[[Flow], Flow]) -> None:
+    topic = lab.topic(lab.target)
+    flow = lab.flow(f"A->B.topics = .*{topic}")
     back_topic = f"{flow.target.alias}.{topic}"
     for _ in range(2):
-        produce(target_cluster, topic, records(10))
-        run_flow(backward(flow))
+        lab.produce(lab.target, topic, records(10))
+        lab.run(backward(flow))
     group = new_group()
-    commit(source_cluster, group, {(back_topic, 0): 16})
+    commit(lab.source, group, {(back_topic, 0): 16})
     (entry,) = translated_groups(flow, [group]).positions
     assert numbers(entry) == (topic, 16, 15, True)
     # A flow from a cluster of another name has no ledger here.
@@ -299,31 +256,23 @@ def test_a_group_is_translated_back_to_the_topic_that_its_topic_came_from(
 
 
 @pytest.mark.long
-def test_a_topic_with_one_name_on_both_sides_is_translated_by_both_ledgers(
-    flow_factory: Callable[..., Flow],
-    backward: Callable[[Flow], Flow],
-    topic_factory: Callable[..., str],
-    produce: Produce,
-    run_flow: RunFlow,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
-    topic = topic_factory(source_cluster)
-    flow = flow_factory(f"A->B.topics = {topic}", "A->B.replication.policy.class = IdentityReplicationPolicy")
-    produce(source_cluster, topic, records(20, mark="a"))
-    run_flow(flow)
-    produce(target_cluster, topic, records(20, mark="b"))
-    run_flow(backward(flow))
-    produce(source_cluster, topic, records(20, mark="c"))
-    run_flow(flow)
-    produce(target_cluster, topic, records(5, mark="d"))
+def test_a_topic_with_one_name_on_both_sides_is_translated_by_both_ledgers(lab: Lab, backward: Callable[[Flow], Flow]) -> None:
+    topic = lab.topic(lab.source)
+    flow = lab.flow(f"A->B.topics = {topic}", "A->B.replication.policy.class = IdentityReplicationPolicy")
+    lab.produce(lab.source, topic, records(20, mark="a"))
+    lab.run(flow)
+    lab.produce(lab.target, topic, records(20, mark="b"))
+    lab.run(backward(flow))
+    lab.produce(lab.source, topic, records(20, mark="c"))
+    lab.run(flow)
+    lab.produce(lab.target, topic, records(5, mark="d"))
 
-    (here,) = read_all(source_cluster.bootstrap, topic)
-    (there,) = read_all(target_cluster.bootstrap, topic)
+    (here,) = read_all(lab.source.bootstrap, topic)
+    (there,) = read_all(lab.target.bootstrap, topic)
     offsets = [record.offset for record in here]
     groups = {offset: new_group() for offset in (0, offsets[10], offsets[19], offsets[20], offsets[30], offsets[-10], offsets[-1] + 1)}
     for offset, group in groups.items():
-        commit(source_cluster, group, {(topic, 0): offset})
+        commit(lab.source, group, {(topic, 0): offset})
     found = translated_groups(flow, groups.values())
     for offset, group in groups.items():
         (entry,) = said(found, group).values()

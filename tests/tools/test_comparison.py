@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Producer
+from tests.conftest import Lab
 from tests.waiting import until
 from tools.kafka import SandboxCluster, compare_topics, read_all
 from tools.kafka.comparison import DIFFERENCES_A_PARTITION
@@ -48,73 +49,58 @@ def write(cluster: SandboxCluster, topic: str, records: list[Record], stamps: li
         ([*RECORDS[:3], (b"x", b"y", [])], STAMPS, [("record", 3)]),
     ],
 )
-def test_differences_are_found(
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    topic_factory: Topics,
-    records: list[Record],
-    stamps: list[int],
-    found: list[tuple[str, int]],
-) -> None:
-    topic, copy = topic_factory(source_cluster), topic_factory(target_cluster)
-    write(source_cluster, topic, RECORDS, STAMPS)
-    write(target_cluster, copy, records, stamps)
-    compared = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: copy})
+def test_differences_are_found(lab: Lab, records: list[Record], stamps: list[int], found: list[tuple[str, int]]) -> None:
+    topic, copy = lab.topic(lab.source), lab.topic(lab.target)
+    write(lab.source, topic, RECORDS, STAMPS)
+    write(lab.target, copy, records, stamps)
+    compared = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: copy})
     assert [(difference.kind, difference.position) for difference in compared.differences] == found
     assert compared.equal is not bool(found)
     assert compared.records >= len(RECORDS)
 
 
-def test_the_brokers_append_time_arrives_as_the_records_own(
-    source_cluster: SandboxCluster, target_cluster: SandboxCluster, topic_factory: Topics
-) -> None:
+def test_the_brokers_append_time_arrives_as_the_records_own(lab: Lab) -> None:
     appended = {"message.timestamp.type": "LogAppendTime"}
-    topic, copy = topic_factory(source_cluster, config=appended), topic_factory(target_cluster)
-    other = topic_factory(target_cluster, config=appended)
-    write(source_cluster, topic, RECORDS, STAMPS)
-    ((*seen,),) = read_all(source_cluster.bootstrap, topic)
+    topic, copy = lab.topic(lab.source, config=appended), lab.topic(lab.target)
+    other = lab.topic(lab.target, config=appended)
+    write(lab.source, topic, RECORDS, STAMPS)
+    ((*seen,),) = read_all(lab.source.bootstrap, topic)
     assert all(record.timestamp > 1_000_000 for record in seen)
     for remote in (copy, other):
-        write(target_cluster, remote, RECORDS, [record.timestamp for record in seen])
-    assert compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: copy}).equal
-    replaced = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: other})
+        write(lab.target, remote, RECORDS, [record.timestamp for record in seen])
+    assert compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: copy}).equal
+    replaced = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: other})
     assert len(replaced.differences) == len(RECORDS)
 
 
-def test_records_in_a_partition_that_one_side_lacks(
-    source_cluster: SandboxCluster, target_cluster: SandboxCluster, topic_factory: Topics
-) -> None:
-    one, two = topic_factory(source_cluster), topic_factory(target_cluster, partitions=2)
-    assert compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {one: two}).equal
-    write(target_cluster, two, RECORDS[:1], STAMPS[:1], partition=1)
-    extra = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {one: two}).differences
-    missing = compare_topics(target_cluster.bootstrap, source_cluster.bootstrap, {two: one}).differences
+def test_records_in_a_partition_that_one_side_lacks(lab: Lab) -> None:
+    one, two = lab.topic(lab.source), lab.topic(lab.target, partitions=2)
+    assert compare_topics(lab.source.bootstrap, lab.target.bootstrap, {one: two}).equal
+    write(lab.target, two, RECORDS[:1], STAMPS[:1], partition=1)
+    extra = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {one: two}).differences
+    missing = compare_topics(lab.target.bootstrap, lab.source.bootstrap, {two: one}).differences
     assert [(difference.kind, difference.partition) for difference in extra + missing] == [("extra", 1), ("missing", 1)]
 
 
-def test_a_topic_that_is_not_there_is_not_equal(source_cluster: SandboxCluster, topic_factory: Topics) -> None:
-    topic = topic_factory(source_cluster)
+def test_a_topic_that_is_not_there_is_not_equal(lab: Lab) -> None:
+    topic = lab.topic(lab.source)
     for pairs in ({topic: "nowhere"}, {"nowhere": topic}, {"nowhere": "nowhere"}):
         with pytest.raises(NotReadable, match="nowhere"):
-            compare_topics(source_cluster.bootstrap, source_cluster.bootstrap, pairs)
+            compare_topics(lab.source.bootstrap, lab.source.bootstrap, pairs)
 
 
-def test_a_partition_is_left_after_a_few_differences(
-    source_cluster: SandboxCluster, target_cluster: SandboxCluster, topic_factory: Topics
-) -> None:
-    topic, copy = topic_factory(source_cluster, partitions=2), topic_factory(target_cluster, partitions=2)
+def test_a_partition_is_left_after_a_few_differences(lab: Lab) -> None:
+    topic, copy = lab.topic(lab.source, partitions=2), lab.topic(lab.target, partitions=2)
     for partition in (0, 1):
-        write(source_cluster, topic, RECORDS * 5, STAMPS * 5, partition)
-    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: copy})
+        write(lab.source, topic, RECORDS * 5, STAMPS * 5, partition)
+    found = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: copy})
     assert [difference.partition for difference in found.differences] == [0] * DIFFERENCES_A_PARTITION + [1] * DIFFERENCES_A_PARTITION
 
 
-def test_only_what_was_committed_by_then_counts(
-    source_cluster: SandboxCluster, target_cluster: SandboxCluster, topic_factory: Topics
-) -> None:
+def test_only_what_was_committed_by_then_counts(lab: Lab) -> None:
     """Aborted records are no records, and an open transaction ends the reading before it."""
-    topic, copy = topic_factory(source_cluster), topic_factory(target_cluster)
-    producer = Producer({**source_cluster.client_settings(), "transactional.id": topic})
+    topic, copy = lab.topic(lab.source), lab.topic(lab.target)
+    producer = Producer({**lab.source.client_settings(), "transactional.id": topic})
     producer.init_transactions(30)
     for value, end in ((b"1", producer.commit_transaction), (b"aborted", producer.abort_transaction), (b"open", None)):
         producer.begin_transaction()
@@ -122,10 +108,10 @@ def test_only_what_was_committed_by_then_counts(
         assert producer.flush(30) == 0
         if end is not None:
             end(30)
-    write(target_cluster, copy, [(None, b"1", [])], [7])
-    assert compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: copy}).equal
-    before = partition_bounds(source_cluster.bootstrap, topic)
+    write(lab.target, copy, [(None, b"1", [])], [7])
+    assert compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: copy}).equal
+    before = partition_bounds(lab.source.bootstrap, topic)
     producer.commit_transaction(30)
-    until(lambda: partition_bounds(source_cluster.bootstrap, topic) != before)  # a commit returns before its marker is written
-    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: copy})
+    until(lambda: partition_bounds(lab.source.bootstrap, topic) != before)  # a commit returns before its marker is written
+    found = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: copy})
     assert [(difference.kind, difference.source.value) for difference in found.differences if difference.source] == [("missing", b"open")]

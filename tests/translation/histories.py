@@ -12,11 +12,11 @@ from datetime import UTC, datetime, timedelta
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from tests.opened import open_groups
 from tests.waiting import until
 from tools.kafka import RecordSeen, SandboxCluster, read_all
 from tools.kafka.reading import partition_bounds, read_partition
 
-from ferry.clusters.groups.consumer_groups import ConsumerGroups
 from ferry.clusters.groups.group_model import CommittedOffset
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Cluster
@@ -125,7 +125,7 @@ def delete_before(cluster: SandboxCluster, topic: str, end: int) -> None:
 def commit(cluster: Cluster, groups: dict[str, dict[TopicPartition, int]]) -> None:
     """Make or move groups without members."""
     wanted = {group: {key: CommittedOffset(offset) for key, offset in offsets.items()} for group, offsets in groups.items()}
-    with ConsumerGroups(cluster) as target:
+    with open_groups(cluster) as target:
         assert all(refused == {} for refused in target.commit_all(wanted).values())
 
 

@@ -13,6 +13,7 @@ from datetime import timedelta
 
 import pytest
 from confluent_kafka.admin import ResourceType
+from tests.conftest import Lab
 from tests.opened import translated_groups
 from tests.translation.histories import COMPACTED, SOME_DAY, Histories, commit, contents, delete_before
 from tools.kafka import RecordSeen, SandboxCluster, read_all
@@ -49,21 +50,14 @@ class CopiedHistories(Histories):
 
 
 @pytest.fixture
-def histories(
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    run_flow: RunFlow,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> Iterator[CopiedHistories]:
+def histories(lab: Lab) -> Iterator[CopiedHistories]:
     widths = {"plain": 2, "transactional": 1, "compacted": 1, "empty": 1, "expired": 1, "gone": 1, "lossy": 1, "shrunk": 1, "late": 1}
     topics = {
-        name: topic_factory(source_cluster, partitions=width, config=COMPACTED if name == "compacted" else None)
-        for name, width in widths.items()
+        name: lab.topic(lab.source, partitions=width, config=COMPACTED if name == "compacted" else None) for name, width in widths.items()
     }
-    early = flow_factory(f"A->B.topics = {','.join(topics.values())}")
-    late = flow_factory(f"A->B.topics = {topics['late']}", "A->B.ferry.start = latest")
-    made = CopiedHistories(source=source_cluster, topics=topics, flow=early, target=target_cluster)
+    early = lab.flow(f"A->B.topics = {','.join(topics.values())}")
+    late = lab.flow(f"A->B.topics = {topics['late']}", "A->B.ferry.start = latest")
+    made = CopiedHistories(source=lab.source, topics=topics, flow=early, target=lab.target)
     made.configure(ResourceType.BROKER, "1", "log.cleaner.backoff.ms", "100")
     for name in ("plain", "expired", "gone", "lossy", "shrunk", "late"):
         made.fill(name, 60, partitions=widths[name], **{"batch.num.messages": 11})
@@ -71,8 +65,8 @@ def histories(
     made.fill("compacted", 400, keys=40)
     made.compact("compacted", 400)
     made.expire("expired", 60)
-    run_flow(late)
-    run_flow(early)
+    lab.run(late)
+    lab.run(early)
     made.look()
     for name in ("plain", "compacted", "gone", "shrunk", "late"):
         made.fill(name, 40, partitions=widths[name])
@@ -80,11 +74,11 @@ def histories(
     made.fill("lossy", 40)
     made.expire("lossy", 80)
     made.look()
-    run_flow(early)
-    run_flow(late, since=SOME_DAY, until=SOME_DAY + timedelta(days=1))  # by now all of `late` is history: what lay before its start
+    lab.run(early)
+    lab.run(late, since=SOME_DAY, until=SOME_DAY + timedelta(days=1))  # by now all of `late` is history: what lay before its start
     made.look(copied=True)
     made.expire("gone", 100)
-    delete_before(target_cluster, f"{early.source.alias}.{topics['shrunk']}", 47)
+    delete_before(lab.target, f"{early.source.alias}.{topics['shrunk']}", 47)
     for name in ("plain", "transactional"):  # not copied
         made.fill(name, 9, partitions=widths[name])
     made.look()

@@ -17,7 +17,7 @@ FIELDS = st.none() | st.binary(max_size=80)
 def converted(kafka: Any, data: bytes) -> list[Any]:
     rows = []
     for header, view in iterate_batches(memoryview(data)):
-        new, records = legacy.convert(header, view)
+        new, records = legacy.opened(header, view)
         reframed = Reframer()
         reframed.add(new, records, 0, 1 << 62)
         offsets = [start + step for start, count in reframed.runs for step in range(count)]
@@ -43,7 +43,7 @@ def test_messages_become_records(kafka: Any, steps: list[int], fields: list[Any]
 def test_the_header_is_that_of_a_batch_without_a_producer(kafka: Any) -> None:
     rows = [kafka.Row(7, 10, None, b"v"), kafka.Row(9, 5, b"k", None)]
     ((header, view),) = iterate_batches(memoryview(kafka.message_set(rows, 1, 1)))
-    found, records = legacy.convert(header, view)
+    found, records = legacy.opened(header, view)
     assert found == BatchHeader(
         base_offset=7,
         length=49 + len(records),
@@ -66,8 +66,8 @@ def test_the_header_is_that_of_a_batch_without_a_producer(kafka: Any) -> None:
 def test_a_wrapper_is_opened_no_further_than_there_is_memory(kafka: Any) -> None:
     ((header, view),) = iterate_batches(memoryview(kafka.message_set([kafka.Row(0, 1, None, bytes(5_000))], 1, 1)))
     with pytest.raises(OversizedBatch):
-        legacy.convert(header, view, 5_000)
-    assert legacy.convert(header, view, 5_100)[0].count == 1
+        legacy.opened(header, view, 5_000)
+    assert legacy.opened(header, view, 5_100)[0].count == 1
 
 
 def test_lz4_of_magic_0_is_repaired_and_of_magic_1_must_be_right(kafka: Any) -> None:
@@ -118,7 +118,7 @@ def test_what_no_broker_writes_is_malformed(kafka: Any, rows_at: Any) -> None:
         converted(kafka, kafka.wrapper(kafka.squeeze(1, below_zero), 1, 1, 0, 0))
     without_value = next(iterate_batches(memoryview(kafka.wrapper(b"", 1, 1, 9, 0)[:-4] + b"\xff" * 4)))
     with pytest.raises(MalformedBatch, match="a compressed message without a value at offset 9"):
-        legacy.convert(*without_value)
+        legacy.opened(*without_value)
     far_apart = kafka.message_set([kafka.Row(8, (1 << 63) - 1), kafka.Row(9, -(1 << 63))], 1, 1, append_time=None)
     assert [row.timestamp for row in converted(kafka, far_apart)] == [(1 << 63) - 1, -(1 << 63)]
     with pytest.raises(MalformedBatch, match="a key or value of 2130706433 bytes in a message with 6 left"):
@@ -136,6 +136,6 @@ def test_random_messages_are_malformed_at_worst(body: bytes, magic: int, attribu
     data = bytes(8) + (6 + len(body)).to_bytes(4, "big") + bytes(4) + bytes([magic, attributes]) + body
     try:
         for header, view in iterate_batches(memoryview(data)):
-            legacy.convert(header, view)
+            legacy.opened(header, view)
     except MalformedBatch:
         return

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from ferry.airflow.flows import FlowReference, settings_of
 from ferry.airflow.open_alerts import resolved, tell
 from ferry.airflow.tasks import EarlierTaskFailed, JobFailed
-from ferry.airflow.versions import AIRFLOW, FIRST_WITH_DEADLINES, with_deadline
+from ferry.airflow.versions import AIRFLOW, FIRST_WITH_DEADLINES
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.alerting.delivering import deliver
 from ferry.config import Flow
@@ -34,75 +34,61 @@ SEE_THE_LOG = "read the log of the task"
 
 log = logging.getLogger(__name__)
 
-
-Callback = Callable[[Mapping[str, Any]], None]
-
-
-def on_failure(flow: FlowReference) -> Callback:
-    """The callback for a task of the flow that failed for good."""
-
-    def for_good(settings: AlertSettings, context: Mapping[str, Any]) -> None:
-        found = [] if _told_elsewhere(context) else failure_alerts(flow, context)
-        # A task that failed in the middle has not checked the rest. But all limits are measured at once.
-        measured = bool(found) and all(alert.kind is AlertKind.LIMIT for alert in found)
-        tell(settings, context["ti"], str(context["run_id"]), found, is_all=measured)
-        _tell_late_end(flow, settings, context)
-
-    return _callback(flow, for_good)
+Context = Mapping[str, Any]
 
 
-def on_success(flow: FlowReference) -> Callback:
-    """The callback for a task of the flow that succeeded. If the report finds no problem, the copy has none either.
+def _callback(act: Callable[[FlowReference, AlertSettings, Context], None]) -> Callable[[FlowReference], Callable[[Context], None]]:
+    """What makes the callback for the tasks of a flow: `act` with the flow and its settings."""
 
-    A problem is resolved only in a run that does everything that its DAG does.
+    def of_flow(flow: FlowReference) -> Callable[[Context], None]:
+        def ended(context: Context) -> None:
+            try:
+                act(flow, settings_of(flow).alerts, context)
+            except Exception as problem:  # noqa: BLE001 - a task that has failed must not fail in another way
+                log.warning("the alert could not be made: %s", type(problem).__name__)
+
+        return ended
+
+    return of_flow
+
+
+@_callback
+def on_failure(flow: FlowReference, settings: AlertSettings, context: Context) -> None:
+    """A task of the flow failed for good."""
+    found = [] if _told_elsewhere(context) else failure_alerts(flow, context)
+    # A task that failed in the middle has not checked the rest. But all limits are measured at once.
+    measured = bool(found) and all(alert.kind is AlertKind.LIMIT for alert in found)
+    tell(settings, context["ti"], str(context["run_id"]), found, is_all=measured)
+    _tell_late_end(flow, settings, context)
+
+
+@_callback
+def on_success(flow: FlowReference, settings: AlertSettings, context: Context) -> None:
+    """A task of the flow succeeded. If the report finds no problem, the copy has none either.
+
+    A problem is resolved only in a run that does everything: it is no dry run, no backfill, and not limited to some topics, times or
+    groups. Each of the flow's DAGs has some of these parameters.
     """
-
-    def nothing_found(settings: AlertSettings, context: Mapping[str, Any]) -> None:
-        task, run_id = context["ti"], str(context["run_id"])
-        whole = _does_all(context)
-        if whole and task.task_id != ANNOUNCE_TASK:  # it sends its own alerts, and succeeds
-            tell(settings, task, run_id, (), is_all=True)
-        if whole and task.task_id == REPORT_TASK:
-            tell(settings, task, run_id, (), is_all=True, task_id=COPY_TASK)
-        _tell_late_end(flow, settings, context)
-
-    return _callback(flow, nothing_found)
-
-
-def _does_all(context: Mapping[str, Any]) -> bool:
-    """Whether the run does everything: it is no dry run, no backfill, and not limited to some topics, times or groups.
-
-    Each of the flow's DAGs has some of these parameters.
-    """
-    given = context.get("params") or {}
+    task, run_id, given = context["ti"], str(context["run_id"]), context.get("params") or {}
     partly = given.get("bound") == "interval" or any(given.get(name) for name in ("dry_run", "topics", "from", "until", "groups"))
-    return not partly and context["dag_run"].run_type != "backfill"
+    if not partly and context["dag_run"].run_type != "backfill":
+        if task.task_id != ANNOUNCE_TASK:  # it sends its own alerts, and succeeds
+            tell(settings, task, run_id, (), is_all=True)
+        if task.task_id == REPORT_TASK:
+            tell(settings, task, run_id, (), is_all=True, task_id=COPY_TASK)
+    _tell_late_end(flow, settings, context)
 
 
-def on_retry(flow: FlowReference) -> Callback:
-    """The callback for a task of the flow that failed and will be tried again."""
-
-    def first_failure(settings: AlertSettings, context: Mapping[str, Any]) -> None:
-        if not settings.on_first_failure or context["ti"].try_number != 1 or _told_elsewhere(context):
-            return
+@_callback
+def on_retry(flow: FlowReference, settings: AlertSettings, context: Context) -> None:
+    """A task of the flow failed, and will be tried again."""
+    if settings.on_first_failure and context["ti"].try_number == 1 and not _told_elsewhere(context):
         found = failure_alerts(flow, context)
         warnings = (replace(alert, severity=Severity.WARNING, message=f"{alert.message}; Airflow will try it again") for alert in found)
         tell(settings, context["ti"], str(context["run_id"]), warnings, is_all=False)
 
-    return _callback(flow, first_failure)
 
-
-def _callback(flow: FlowReference, act: Callable[[AlertSettings, Mapping[str, Any]], None]) -> Callback:
-    def ended(context: Mapping[str, Any]) -> None:
-        try:
-            act(settings_of(flow).alerts, context)
-        except Exception as problem:  # noqa: BLE001 - a task that has failed must not fail in another way
-            log.warning("the alert could not be made: %s", type(problem).__name__)
-
-    return ended
-
-
-def failure_alerts(reference: FlowReference, context: Mapping[str, Any]) -> list[Alert]:
+def failure_alerts(reference: FlowReference, context: Context) -> list[Alert]:
     """The alerts about a task that failed for good. An alert of the report names what failed in the run, not the report itself."""
     flow = reference.name
     exception = context.get("exception")
@@ -139,7 +125,7 @@ def _said(reference: FlowReference, run_id: str, exception: BaseException | None
     return "its log says why", SEE_THE_LOG, ExitCode.OTHER
 
 
-def _told_elsewhere(context: Mapping[str, Any]) -> bool:
+def _told_elsewhere(context: Context) -> bool:
     """Whether another task alerts: a report repeats a failure of the copy, and a failed sync is in the report unless the copy failed."""
     task, exception = context["ti"], context.get("exception")
     name = str(task.task_id)
@@ -154,13 +140,17 @@ def _told_elsewhere(context: Mapping[str, Any]) -> bool:
 def deadline_arguments(flow: Flow, config: Path) -> dict[str, Any]:
     """Arguments of the DAG for the deadline of the flow's runs, from the time when a run is queued. Airflow's scheduler watches it."""
     seconds = flow.alerts.deadline_seconds
-    if seconds is None:
+    if seconds is None or AIRFLOW < FIRST_WITH_DEADLINES:
         return {}
-    arguments = {"config": str(config), "flow": flow.name}
-    return with_deadline(timedelta(seconds=seconds), "ferry.airflow.alerts.deadline_missed", arguments, name=f"{flow.name} ended")
+    from airflow.sdk.definitions.callback import SyncCallback  # noqa: PLC0415 - no such module before 3.2
+    from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference  # noqa: PLC0415 - likewise
+
+    named = {"name": f"{flow.name} ended"} if AIRFLOW >= (3, 3) else {}
+    call = SyncCallback("ferry.airflow.alerts.deadline_missed", kwargs={"config": str(config), "flow": flow.name})
+    return {"deadline": [DeadlineAlert(DeadlineReference.DAGRUN_QUEUED_AT, timedelta(seconds=seconds), call, **named)]}
 
 
-def deadline_missed(config: str, flow: str, context: Mapping[str, Any]) -> None:
+def deadline_missed(config: str, flow: str, context: Context) -> None:
     """Airflow calls this on an executor when a run has not ended in time."""
     from airflow.sdk.configuration import conf  # noqa: PLC0415 - only this needs it, and Airflow 3.1 lacks it as it lacks deadlines
 
@@ -187,7 +177,7 @@ def _late(flow: str, settings: AlertSettings, run_id: str, url: str) -> Alert:
     )
 
 
-def _tell_late_end(flow: FlowReference, settings: AlertSettings, context: Mapping[str, Any]) -> None:
+def _tell_late_end(flow: FlowReference, settings: AlertSettings, context: Context) -> None:
     """Say that an alert about the deadline is over: the report is the end of a run. deadline_missed sends the alert if a run ends late.
 
     A task does not learn when its run was queued. A run that a person triggers is queued at that time. Airflow usually starts all other

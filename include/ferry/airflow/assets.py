@@ -60,15 +60,5 @@ def _left_out(flow: Flow, run_id: str, left_out: tuple[RefreshedTopic, ...], url
     for topic in left_out:
         say(f"{topic.remote_topic}: refreshed, but not announced: {ASSETS_MAX} = {flow.alerts.assets_max}")
     message = f"{flow.name}: not announced: {count_of(len(left_out), 'refreshed topic')}, {left_out[0].remote_topic} the first of them"
-    return Alert(
-        flow.name,
-        AlertKind.ASSETS,
-        Severity.WARNING,
-        ASSETS_MAX,
-        message,
-        f"raise {ASSETS_MAX}, or schedule by the flow's own asset",
-        value=len(left_out) + flow.alerts.assets_max,
-        limit=flow.alerts.assets_max,
-        run_id=run_id,
-        url=url,
-    )
+    step, most = f"raise {ASSETS_MAX}, or schedule by the flow's own asset", flow.alerts.assets_max
+    return Alert(flow.name, AlertKind.ASSETS, Severity.WARNING, ASSETS_MAX, message, step, len(left_out) + most, most, run_id, url)

@@ -1,7 +1,5 @@
 """What a user's DAG file may change of Ferry's DAGs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -16,14 +14,9 @@ ALERTS = {"on_failure_callback": on_failure, "on_retry_callback": on_retry, "on_
 
 @dataclass(frozen=True)
 class DagOptions:
-    """What a user's DAG file may change of Ferry's DAGs."""
-
-    # Further tags.
-    tags: tuple[str, ...] = ()
-    # Of all tasks. They win over Ferry's own.
-    default_args: Mapping[str, Any] = field(default_factory=dict)
-    # Arguments of the tasks that start Spark.
-    spark_tasks: Mapping[str, Any] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()  # in addition to Ferry's
+    default_args: Mapping[str, Any] = field(default_factory=dict)  # of all tasks; they win over Ferry's own
+    spark_tasks: Mapping[str, Any] = field(default_factory=dict)  # arguments of the tasks that start Spark
 
     def of_dag(self, flow: Flow, reference: FlowReference, retry_seconds: int, *kinds: str) -> dict[str, Any]:
         """What all DAGs of a flow have in common. A DAG file cannot replace Ferry's alerts: the config sets them."""

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ferry.config import Flow
 from ferry.config.flow import named_configs
 from ferry.errors import ConfigError
 
 try:
     from ferry.airflow.dag_options import DagOptions
-    from ferry.airflow.flows import FlowReference, flows_for_parsing
+    from ferry.airflow.flows import flows_for_parsing
+    from ferry.airflow.recovery_params import COMMANDS
     from ferry.airflow.replication_dag import replication_dag
     from ferry.airflow.verify_dag import verify_dag
     from ferry.airflow.versions import HAS_APPROVALS
@@ -57,18 +57,16 @@ def flows(
     given = {name: value for name, value in spark_tasks.items() if value is not None}
     options = DagOptions(tuple(tags), dict(default_args or {}), given)
     paths = named_configs() if config is None else (_directory_of_the_caller() / Path(config).expanduser(),)
-    return tuple(dag for reference, flow in flows_for_parsing(paths) for dag in _dags_of(flow, reference, options, recovery=recovery))
+    dags: list[DAG] = []
+    for reference, flow in flows_for_parsing(paths):
+        dags.append(replication_dag(flow, reference, options))
+        if flow.copies:
+            dags.append(verify_dag(flow, reference, options))
+        if flow.copies and recovery and HAS_APPROVALS:
+            from ferry.airflow.recovery_dags import recovery_dag  # noqa: PLC0415 - needs approvals
 
-
-def _dags_of(flow: Flow, reference: FlowReference, options: DagOptions, *, recovery: bool) -> Iterable[DAG]:
-    yield replication_dag(flow, reference, options)
-    if not flow.copies:
-        return
-    yield verify_dag(flow, reference, options)
-    if recovery and HAS_APPROVALS:
-        from ferry.airflow.recovery_dags import recovery_dags  # noqa: PLC0415 - needs approvals
-
-        yield from recovery_dags(flow, reference, options)
+            dags += (recovery_dag(flow, reference, options, command) for command in COMMANDS)
+    return tuple(dags)
 
 
 def _directory_of_the_caller() -> Path:

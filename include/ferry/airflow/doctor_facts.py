@@ -4,8 +4,6 @@ DAG files that name Ferry are parsed here, as Airflow's DAG processor does it: s
 looks at the file. Airflow's database knows the rest.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -46,7 +44,9 @@ def airflow_facts() -> AirflowFacts:
         bags = [DagBag(file, **WITHOUT_EXAMPLES) for file in files]
         made = {dag.dag_id: _made(dag) for bag in bags for dag in bag.dags.values() if COPY_TASK in dag.task_dict}
         health = get_airflow_health()
-        import_errors = _import_errors(folders)
+        with create_session(scoped=False) as session:
+            stored = session.execute(select(ParseImportError.bundle_name, ParseImportError.filename, ParseImportError.stacktrace)).all()
+        import_errors = {str(folders.get(str(name), Path()) / str(file)): told(trace) for name, file, trace in stored}
         return replace(
             facts,
             errors={file: told(trace) for bag in bags for file, trace in bag.import_errors.items()},
@@ -63,13 +63,6 @@ def _files_of_ferry(folders: Mapping[str, Path]) -> dict[str, str]:
     return {str(file): name for name, folder in folders.items() for file in sorted(folder.rglob("*.py")) if names_ferry(file)}
 
 
-def _import_errors(folders: Mapping[str, Path]) -> dict[str, str]:
-    """What the database says of files that could not be imported, by path."""
-    with create_session(scoped=False) as session:
-        stored = session.execute(select(ParseImportError.bundle_name, ParseImportError.filename, ParseImportError.stacktrace)).all()
-    return {str(folders.get(str(name), Path()) / str(file)): told(trace or "") for name, file, trace in stored}
-
-
 def names_ferry(file: Path) -> bool:
     """Whether the file names Ferry. False for anything unreadable: a directory, a link to nothing, a file of another user."""
     try:
@@ -78,9 +71,9 @@ def names_ferry(file: Path) -> bool:
         return False
 
 
-def told(trace: str) -> str:
+def told(trace: str | None) -> str:
     """The exception of a traceback, without the place where it was raised."""
-    lines = trace.strip().splitlines()
+    lines = (trace or "").strip().splitlines()
     return " ".join(lines[1 + max((number for number, line in enumerate(lines) if line.startswith(" ")), default=-1) :])
 
 

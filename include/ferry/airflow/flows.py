@@ -72,11 +72,6 @@ def verify_dag_id(flow: Flow) -> str:
     return f"{dag_id(flow)}.verify"
 
 
-def runs_at_a_time(flow: Flow) -> int:
-    """How many runs may be active. If the flow follows: two, because a run ends when the next one takes the flow over."""
-    return 2 if flow.follow_seconds else 1
-
-
 def flow_asset(flow: Flow) -> Asset:
     """The asset that every run without a failure updates; its events hold counts."""
     return Asset(name=dag_id(flow), uri=f"ferry://{flow.source.alias}/{flow.target.alias}")

@@ -87,8 +87,7 @@ def _ranges(ranges: Iterable[tuple[int, int, int]]) -> subset.PartitionSubsetCon
 
 def namespace(cluster: Cluster) -> str:
     """OpenLineage's namespace for the topics of this cluster."""
-    first = cluster.bootstrap.split(",")[0].strip()
-    return f"kafka://{first.rpartition('://')[2]}"
+    return f"kafka://{cluster.bootstrap.split(',')[0].strip().rpartition('://')[2]}"
 
 
 def dataset_of_asset(asset: Any, lineage_context: object) -> Dataset | None:  # noqa: ARG001 - the provider calls it so

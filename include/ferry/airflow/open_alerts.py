@@ -4,8 +4,6 @@ They are in a Variable of Airflow, because that outlives the run. Airflow's DAG 
 that died. The Variable exists only while an alert is open. If Ferry cannot read or write it, it sends the alerts all the same.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace

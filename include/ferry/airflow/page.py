@@ -21,14 +21,14 @@ import ferry.page
 from ferry.airflow.page_dags import dag_runs, ferry_dags, is_paused, may_read, may_read_errors, may_read_runs, may_trigger, rights
 from ferry.airflow.page_docs import DOCS, page_as_html
 from ferry.airflow.page_flows import Known, ServerFlows, tell_no_dags, tell_unnamed, unnamed_dags
-from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER
+from ferry.airflow.recovery_params import COMMANDS
 from ferry.ledger.run_summary import DAYS_KEPT
 from ferry.page import documents
 from ferry.page.documents import FlowView, PageFlow
 from ferry.page.overview import SORTS
-from ferry.page.readers import Outcome, PageService
+from ferry.page.readers import PageService
 from ferry.page.reads import ReadName
-from ferry.page.snapshots import Snapshot
+from ferry.page.snapshots import Outcome, Snapshot
 from ferry.policy.naming import LONGEST_TOPIC
 
 STATIC = Path(ferry.page.__file__).parent / "static"
@@ -208,7 +208,7 @@ async def recovery(user: User, facts: ReadableFlow) -> dict[str, Any]:
 
     def answer() -> dict[str, Any]:
         known = ferry_dags()
-        dags = {kind: f"{facts.dag_id}.{kind}" for kind in (FAILOVER, FAILBACK, CUTOVER)}
+        dags = {kind: f"{facts.dag_id}.{kind}" for kind in COMMANDS}
         runs = {
             dag: dag_runs(dag, NEWEST_RUNS) if may_read_runs(user, dag) else ()
             for dag in dags.values()
@@ -290,5 +290,4 @@ def _view(request: Request, user: BaseUser, facts: PageFlow, runs_of_airflow: in
     seen, _ = _look(request, facts, ReadName.OVERVIEW)
     found, _ = _look(request, facts, ReadName.RUNS)
     of_airflow = dag_runs(facts.dag_id, runs_of_airflow) if may_read_runs(user, facts.dag_id) else ()
-    may = rights(user, facts.dag_id, facts.verify_dag_id)
-    return FlowView(facts, seen, found, of_airflow, may, is_paused(facts.dag_id))
+    return FlowView(facts, seen, found, of_airflow, rights(user, facts.dag_id, facts.verify_dag_id), is_paused(facts.dag_id))

@@ -3,8 +3,6 @@
 A user who has installed the wheel has no checkout. The wheel has the pages in the package, the repository has them in `docs/`.
 """
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 from pathlib import Path

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ferry.airflow.connections import connection_fields, placeholder
 from ferry.airflow.flows import TAG, FlowReference, dag_id, refuse_same_ids, verify_dag_id
-from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER
+from ferry.airflow.recovery_params import COMMANDS
 from ferry.airflow.versions import SPARK_PROVIDER, is_there
 from ferry.config import FerryConfig, Flow, load_config
 from ferry.config.flow import CONFIG_VARIABLE, named_configs
@@ -48,7 +48,8 @@ class ServerFlows:
         self._known = Known()
         self._read: dict[Path, FerryConfig] = {}
         self._read_at: float | None = None
-        self._configs: tuple[FerryConfig | FerryError, ...] = ()
+        self._flows: dict[str, Flow] = {}
+        self._unreadable: FerryError | None = None
         self._resolved_at: float | None = None
         self._lock = threading.Lock()
         self._resolving = threading.Lock()
@@ -70,15 +71,17 @@ class ServerFlows:
         """The flow with its connections. ConfigError, ArgumentError."""
         with self._resolving:
             if self._resolved_at is None or time.monotonic() - self._resolved_at > FLOWS_SECONDS:
-                self._configs = tuple(map(_loaded, named_configs()))
-                self._resolved_at = time.monotonic()
-            for config in self._configs:
-                if not isinstance(config, FerryError) and name in {flow.name for flow in config.flows}:
-                    return config.flow(name)
-            for config in self._configs:  # the flow may be in a file that cannot be read now
-                if isinstance(config, FerryError):
-                    raise config
-            raise ArgumentError(f"no file that {CONFIG_VARIABLE} names for the api-server has an enabled flow {name}")
+                flows, unreadable = dict[str, Flow](), None
+                for path in named_configs():  # a bad file stops no flow of another file
+                    try:
+                        flows = {flow.name: flow for flow in load_config(path, connections=connection_fields).flows} | flows
+                    except FerryError as problem:
+                        unreadable = unreadable or problem
+                self._flows, self._unreadable, self._resolved_at = flows, unreadable, time.monotonic()
+            if name in self._flows:
+                return self._flows[name]
+            unknown = f"no file that {CONFIG_VARIABLE} names for the api-server has an enabled flow {name}"
+            raise self._unreadable or ArgumentError(unknown)  # the flow may be in a file that cannot be read now
 
     def _look(self) -> Known:
         paths, problem = named_configs(), None
@@ -101,17 +104,9 @@ class ServerFlows:
         return Known(tuple(facts.values()), None if problem is None else problem_of(problem), complete=complete)
 
 
-def _loaded(path: Path) -> FerryConfig | FerryError:
-    """One file with its connections, or the problem: a bad file stops no flow of another file."""
-    try:
-        return load_config(path, connections=connection_fields)
-    except FerryError as problem:
-        return problem
-
-
 def copying_dags(dags: Iterable[str]) -> set[str]:
     """Those of Ferry's DAGs that copy a flow."""
-    names, kinds = set(dags), {"verify", FAILOVER, FAILBACK, CUTOVER}
+    names, kinds = set(dags), {"verify", *COMMANDS}
     split = {name: name.rpartition(".") for name in names if name.startswith(f"{TAG}.")}
     return {name for name, (parent, _, kind) in split.items() if not (kind in kinds and parent in names)}
 
@@ -128,11 +123,9 @@ def tell_unnamed(dags: Mapping[str, str]) -> Problem | None:
     if not dags:
         return None
     told = some_of([f"{name} ({description})" for name, description in dags.items()], between="; ")
-    return Problem(
-        ConfigError.__name__,
-        f"Airflow has DAGs of flows that are in no file that {CONFIG_VARIABLE} names for the api-server: {told}",
-        f"let {CONFIG_VARIABLE} of the api-server name these files too, with {os.pathsep} between two",
-    )
+    what = f"Airflow has DAGs of flows that are in no file that {CONFIG_VARIABLE} names for the api-server: {told}"
+    step = f"let {CONFIG_VARIABLE} of the api-server name these files too, with {os.pathsep} between two"
+    return Problem(ConfigError.__name__, what, step)
 
 
 def tell_no_dags(flows: Iterable[PageFlow], dags: Mapping[str, str]) -> Problem | None:

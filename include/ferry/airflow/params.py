@@ -46,23 +46,13 @@ def time_param(description: str) -> Param:
 
 def trigger_params(flow: Flow | None = None) -> dict[str, Param]:
     """`flow`: the one whose form it is."""
-    unscheduled = flow is not None and flow.schedule is None
+    bound = "latest: copy up to now. interval: copy what the ledger lacks in the data interval."
+    bound += NO_BACKFILL if flow is not None and flow.schedule is None else ""
+    follow = "Go on with what arrives for so many seconds. Empty: as ferry.follow.seconds says. 0: end at the ends of now."
     return {
         "topics": topics_param(flow),
-        "bound": Param(
-            "latest",
-            type="string",
-            enum=["latest", "interval"],
-            description="latest: copy up to now. interval: copy what the ledger lacks in the data interval."
-            + (NO_BACKFILL if unscheduled else ""),
-        ),
-        "follow_seconds": Param(
-            None,
-            type=["null", "integer"],
-            minimum=0,
-            maximum=MOST_FOLLOW_SECONDS,
-            description="Go on with what arrives for so many seconds. Empty: as ferry.follow.seconds says. 0: end at the ends of now.",
-        ),
+        "bound": Param("latest", type="string", enum=["latest", "interval"], description=bound),
+        "follow_seconds": Param(None, type=["null", "integer"], minimum=0, maximum=MOST_FOLLOW_SECONDS, description=follow),
         "dry_run": Param(False, type="boolean", description="Show the plan and what each sync would change. Writes nothing."),
     }
 

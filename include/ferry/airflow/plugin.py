@@ -3,8 +3,6 @@
 The entry point `airflow.plugins` of the package names it, so Airflow finds it wherever Ferry is installed.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import logging
 from functools import cached_property
@@ -17,8 +15,9 @@ from ferry.airflow import run_note
 log = logging.getLogger(__name__)
 
 
-def _takes_links() -> bool:
-    return not hasattr(AirflowPlugin, "react_apps") and importlib.util.find_spec("airflow.providers.fab") is not None
+# Airflow 3.0 has no apps in its own pages: there a link in its menu opens the page. Without the FAB provider its api-server would not
+# start with such a link.
+_TAKES_LINKS = not hasattr(AirflowPlugin, "react_apps") and importlib.util.find_spec("airflow.providers.fab") is not None
 
 
 class FerryPagePlugin(AirflowPlugin):
@@ -27,9 +26,7 @@ class FerryPagePlugin(AirflowPlugin):
     name = "ferry_page"
     listeners = [run_note]  # noqa: RUF012 - Airflow reads a list
 
-    # Airflow 3.0 has no apps in its own pages: there a link in its menu opens the page. Without the FAB provider its api-server would not
-    # start with such a link.
-    appbuilder_menu_items = [{"name": "Ferry", "href": "/ferry/"}] if _takes_links() else []
+    appbuilder_menu_items = [{"name": "Ferry", "href": "/ferry/"}] if _TAKES_LINKS else []
     # A browser runs the module of one address only once, but Airflow needs a function of its own for each of these entries.
     react_apps = [  # noqa: RUF012 - Airflow reads a list
         {

@@ -88,17 +88,15 @@ class Movement:
         """What the tasks behind it need; nothing if the groups have moved before, so that none of them runs."""
         with self._asked() as asked:
             if self.command == FAILOVER:
-                checked = failing_over.check_failover(
-                    asked.opened, asked.reverse, asked.options, without_source=asked.given["without_source"]
-                )
+                without = asked.given["without_source"]
+                checked = failing_over.check_failover(asked.opened, asked.reverse, asked.options, without_source=without)
             else:
                 if (over := planned_move.report_of_ended(asked.switch, asked.options)) is not None:
                     say("; ".join(outcome_lines(over)))
                     return {}
                 checked = planned_move.check_switch_over(asked.switch, asked.options, rebuilt=asked.given.get("rebuilt", False))
-        for text in (*checked.notices, *checked.problems, checked.away):
-            if text:
-                say(text)
+        for text in filter(None, (*checked.notices, *checked.problems, checked.away)):
+            say(text)
         return {"away": checked.away, "source_cluster": checked.source_cluster, "notices": checked.notices, "problems": checked.problems}
 
     def plan_copy(self, what: str, checked: Mapping[str, Any]) -> dict[str, Any]:
@@ -142,12 +140,7 @@ class Movement:
                 plan = planned_move.plan_switch_over(asked.switch, plan)
         body = markdown(plan)
         say(body)
-        found = {
-            "body": body,
-            "away": plan.away,
-            "document": document_of(plan),
-            "ahead": plan.ahead if plan.options.backwards else (),
-        }
+        found = {"body": body, "away": plan.away, "document": document_of(plan), "ahead": plan.ahead if plan.options.backwards else ()}
         if not plan.options.writes:
             context["ti"].xcom_push(key="return_value", value=found)
             raise AirflowSkipException("dry run: the plan is in the log above")

@@ -3,9 +3,7 @@
 A person confirms each in Airflow, so they need approvals (versions.py).
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -13,9 +11,9 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import DAG, dag, task
 
 from ferry.airflow.dag_options import DagOptions
-from ferry.airflow.flows import FlowReference
+from ferry.airflow.flows import FlowReference, dag_id
 from ferry.airflow.recovering import Movement, RecoveryCopyOperator, RecoveryVerifyOperator
-from ferry.airflow.recovery_params import CUTOVER, FAILBACK, FAILOVER, recovery_dag_id, recovery_params, recovery_runbook
+from ferry.airflow.recovery_params import FAILBACK, FAILOVER, recovery_params, recovery_runbook
 from ferry.config import Flow
 from ferry.recovery.stages import Stage, stages
 
@@ -35,14 +33,9 @@ COPIES: Mapping[Stage, tuple[str, str, str]] = {
 }
 
 
-def recovery_dags(flow: Flow, reference: FlowReference, options: DagOptions) -> Iterator[DAG]:
-    for command in (FAILOVER, FAILBACK, CUTOVER):
-        yield _recovery(flow, reference, options, command)
-
-
-def _recovery(flow: Flow, reference: FlowReference, options: DagOptions, command: str) -> DAG:
+def recovery_dag(flow: Flow, reference: FlowReference, options: DagOptions, command: str) -> DAG:
     @dag(
-        dag_id=recovery_dag_id(flow, command),
+        dag_id=f"{dag_id(flow)}.{command}",
         schedule=None,
         description=f"{command.capitalize()} of {flow.name}, confirmed by a person",
         params=recovery_params(command),
@@ -72,14 +65,18 @@ class _Tasks:
             case Stage.CHECK:
                 self._last = self._checked = (task if fails_over else task.short_circuit)(movement.check_clusters)()
             case Stage.ASK_STOPPED:
-                self._ask_stopped()
+                self._after(task(trigger_rule="none_failed")(movement.begin_to_stop)())
+                origin = self._flow.target.alias if movement.command == FAILBACK else self._flow.source.alias
+                question = f"{movement}: have all producers on {origin}, and all consumers of the groups there, been stopped?"
+                # A person who rejects ends the run: otherwise plan_groups would go on after skipped tasks, by its trigger rule.
+                ends_all = {**ASKING, "ignore_downstream_trigger_rules": True}
+                self._after(ApprovalOperator(task_id="confirm_stopped", subject=question, **ends_all))
             case Stage.DRAIN:
                 self._after(task(movement.drain)())
             case Stage.COMPARE:
                 self._after(RecoveryVerifyOperator(task_id="compare_sides", command=movement.command, **self._spark))
             case Stage.PLAN:
-                rule = "all_done" if fails_over else "none_failed"
-                self._planned = task(trigger_rule=rule)(movement.plan_groups)(self._checked)
+                self._planned = task(trigger_rule="all_done" if fails_over else "none_failed")(movement.plan_groups)(self._checked)
                 self._after(self._planned)
             case Stage.CONFIRM:
                 self._after(ApprovalOperator(task_id="confirm", subject=f"{movement}: write these groups?", body=PLAN, **ASKING))
@@ -99,16 +96,3 @@ class _Tasks:
         self._after(planned)
         spark = {**self._spark, **(one_try if command == FAILOVER else {})}
         self._after(RecoveryCopyOperator(task_id=copying, command=command, what=what, planned=planned, **spark))
-
-    def _ask_stopped(self) -> None:
-        self._after(task(trigger_rule="none_failed")(self._movement.begin_to_stop)())
-        origin = self._flow.target.alias if self._movement.command == FAILBACK else self._flow.source.alias
-        self._after(
-            ApprovalOperator(
-                task_id="confirm_stopped",
-                subject=f"{self._movement}: have all producers on {origin}, and all consumers of the groups there, been stopped?",
-                # A person who rejects ends the run: otherwise plan_groups would go on after skipped tasks, by its trigger rule.
-                ignore_downstream_trigger_rules=True,
-                **ASKING,
-            )
-        )

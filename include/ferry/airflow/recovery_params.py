@@ -5,26 +5,20 @@ from typing import Any
 
 from airflow.sdk import Param
 
-from ferry.airflow.flows import dag_id
 from ferry.airflow.params import given_params
 from ferry.config import Flow
 from ferry.errors import ArgumentError
 from ferry.recovery.options import QUIET_SECONDS, Mode, RecoveryOptions, Tail, check_quiet
 
-FAILOVER, FAILBACK, CUTOVER = "failover", "failback", "cutover"
-
-
-def recovery_dag_id(flow: Flow, command: str) -> str:
-    return f"{dag_id(flow)}.{command}"
+FAILOVER, FAILBACK, CUTOVER = COMMANDS = "failover", "failback", "cutover"
 
 
 def recovery_params(command: str) -> dict[str, Param]:
     groups = "Only groups whose whole name this regular expression matches; empty: all of the flow."
+    backwards = "Also move back groups that are further ahead on the other side, as the plan shows."
     both = {
         "groups": Param(None, type=["null", "string"], description=groups),
-        "backwards": Param(
-            False, type="boolean", description="Also move back groups that are further ahead on the other side, as the plan shows."
-        ),
+        "backwards": Param(False, type="boolean", description=backwards),
         "dry_run": Param(False, type="boolean", description="Only show the plan, in the log of plan_groups. Changes nothing."),
     }
     if command == FAILOVER:
@@ -33,10 +27,9 @@ def recovery_params(command: str) -> dict[str, Param]:
             "without_source": Param(False, type="boolean", description="Do not ask the source, because it is unreliable; use checkpoints."),
             **both,
         }
+    quiet = "Producers count as stopped if no record arrives for so long."
     planned = {
-        "quiet_seconds": Param(
-            QUIET_SECONDS, type="number", minimum=0, description="Producers count as stopped if no record arrives for so long."
-        ),
+        "quiet_seconds": Param(QUIET_SECONDS, type="number", minimum=0, description=quiet),
         "verify": Param(True, type="boolean", description="Compare both sides record by record before groups are moved."),
     }
     if command == CUTOVER:

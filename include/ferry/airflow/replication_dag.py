@@ -1,7 +1,5 @@
 """The DAG that replicates one flow: plan, topics, copy, syncs, report."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,12 +19,14 @@ RETRY_SECONDS = 30
 
 
 def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -> DAG:
+    active = 2 if flow.follow_seconds else 1  # a run that follows ends when the next one takes the flow over
+
     @dag(
         dag_id=flows.dag_id(flow),
         description=f"Copies topics of {flow.source.alias} to {flow.target.alias}, as {reference.config} says",
         schedule=timetable(flow, reference.config),
         is_paused_upon_creation=True,
-        max_active_runs=flows.runs_at_a_time(flow),
+        max_active_runs=active,
         params=params.trigger_params(flow),
         doc_md=flows.runbook(flow),
         **options.of_dag(flow, reference, RETRY_SECONDS),
@@ -40,12 +40,8 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
         late = {"trigger_rule": "all_done"}
         planned = body(steps.plan, "plan_run")()
         prepared = body(steps.prepare, "prepare_topics", max_active_tis_per_dag=1)(planned)
-        copied = CopyRecordsOperator(
-            task_id=COPY_TASK,
-            planned=planned,
-            max_active_tis_per_dag=flows.runs_at_a_time(flow),
-            **options.of_spark_task(flow, reference),
-        )
+        spark = {"max_active_tis_per_dag": active, **options.of_spark_task(flow, reference)}
+        copied = CopyRecordsOperator(task_id=COPY_TASK, planned=planned, **spark)
         synced = [body(steps.sync, task_id, **late)(name, planned) for task_id, name in flows.sync_tasks(flow).items()]
         announced = body(assets.announce, ANNOUNCE_TASK, outlets=[assets.topics_alias(flow)], **late)(planned)
         limits = body(steps.check_limits, "check_limits", **late)(planned)
@@ -58,26 +54,16 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
 
 
 def timetable(flow: Flow, config: Path) -> CronDataIntervalTimetable | AssetOrTimeSchedule | list[Asset] | None:
-    """When runs start: by the flow's cron expression, by records that arrive at the source, or by both.
-
-    The expression with data intervals: with a plain cron string the intervals would have no length.
-    """
+    """When runs start: by the flow's cron expression, by records that arrive at the source, or by both."""
+    # With a plain cron string the data intervals would have no length.
     cron = CronDataIntervalTimetable(flow.schedule, timezone="UTC") if flow.schedule else None
     if not (flow.watch_seconds and flow.copies):
         return cron
-    arrived = [_arrivals_asset(flow, config)]
-    return AssetOrTimeSchedule(timetable=cron, assets=arrived) if cron else arrived
-
-
-def _arrivals_asset(flow: Flow, config: Path) -> Asset:
-    """The asset that Airflow's triggerer updates when the source has records for a run to copy."""
     from ferry.airflow.arrivals import RecordsArrived  # noqa: PLC0415 - slow to load, and few flows need it
 
-    trigger = RecordsArrived(config=str(config), flow=flow.name, dag_id=flows.dag_id(flow), seconds=flow.watch_seconds)
-    uri = f"ferry://{flow.source.alias}/{flow.target.alias}/arrivals"
-    return Asset(
-        name=f"{flows.dag_id(flow)}.arrivals",
-        uri=uri,
-        group="ferry",
-        watchers=[AssetWatcher(name=f"{flows.dag_id(flow)}.watch", trigger=trigger)],
-    )
+    name, uri = flows.dag_id(flow), f"ferry://{flow.source.alias}/{flow.target.alias}/arrivals"
+    # Airflow's triggerer updates the asset when the source has records for a run to copy.
+    trigger = RecordsArrived(config=str(config), flow=flow.name, dag_id=name, seconds=flow.watch_seconds)
+    watcher = AssetWatcher(name=f"{name}.watch", trigger=trigger)
+    arrived = [Asset(name=f"{name}.arrivals", uri=uri, group="ferry", watchers=[watcher])]
+    return AssetOrTimeSchedule(timetable=cron, assets=arrived) if cron else arrived

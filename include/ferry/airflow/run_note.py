@@ -33,36 +33,27 @@ SIGNATURE = "\n\n— Ferry"
 
 
 def noted(note: str, left: Mapping[tuple[str, str], Any]) -> str:
-    """The new note of a run that has ended. `note`: the note that it has. Notes of others stay whole, even if then nothing else fits."""
+    """The new note of a run that has ended. `note`: the note that it has. `left`: XComs by task and key, the oldest first.
+
+    Notes of others stay whole, even if then nothing else fits.
+    """
     others = note.rpartition(SIGNATURE)[2].strip()
     behind = f"{SIGNATURE}\n\n{others}".rstrip()
-    ours = note_of(left, MOST_CHARACTERS - len(behind))
-    return ours + behind if ours else others
-
-
-def note_of(left: Mapping[tuple[str, str], Any], room: int) -> str:
-    """Ferry's part of the note, from XComs by task and key, the oldest first. Empty if there is none, or no room for it.
-
-    The report's failure is the worst of the run.
-    """
     failures = {task: value for (task, key), value in left.items() if key == FAILURE}
-    worst = failures.get(REPORT_TASK) or next(iter(failures.values()), None)
-    lines = [] if worst is None else [_why(worst), f"next: {worst['next_step']}", f"log: {worst['url']}"]
+    worst = failures.get(REPORT_TASK) or next(iter(failures.values()), None)  # the report's failure is the worst of the run
+    lines = []
+    if worst is not None:  # the most important words first: Airflow's list of runs shows little more than the beginning
+        problem = re.sub(r"^(run .+? of )?[^ ]+->[^ ]+: ", "", " ".join(str(worst["problem"]).split()))
+        lines = [f"{problem} ({worst['error']})", f"next: {worst['next_step']}", f"log: {worst['url']}"]
     lines += [value for (_, key), value in left.items() if key == VERDICT]
     name = f" ({worst['error']})" if worst else ""
-    while lines and (excess := sum(map(len, lines)) + 2 * len(lines) - room) > 0:
+    while lines and (excess := sum(map(len, lines)) + 2 * len(lines) + len(behind) - MOST_CHARACTERS) > 0:
         kept = len(lines[0]) - excess - 2 - len(name)
         if kept < LEAST_CHARACTERS:
             lines.pop()
         else:
             lines[0] = f"{lines[0][:kept]} …{name}"
-    return "\n\n".join(lines)  # Airflow shows Markdown
-
-
-def _why(failure: Mapping[str, str]) -> str:
-    """Why the run failed, the most important words first: Airflow's list of runs shows little more than the beginning."""
-    problem = " ".join(str(failure["problem"]).split())
-    return f"{re.sub(r'^(run .+? of )?[^ ]+->[^ ]+: ', '', problem)} ({failure['error']})"
+    return "\n\n".join(lines) + behind if lines else others  # Airflow shows Markdown
 
 
 def reason_in(note: str) -> tuple[str, str]:

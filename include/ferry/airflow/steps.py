@@ -27,7 +27,7 @@ from ferry.monitoring.status import status_after_run
 from ferry.monitoring.verdict import verdict_of
 from ferry.pipeline.drawn_tables import draw
 from ferry.pipeline.report_reading import UNFINISHED, keep_lag, keep_run
-from ferry.pipeline.run import Run, open_run
+from ferry.pipeline.run import open_run
 from ferry.pipeline.tables import Table, plan_parts, report_parts, sum_line, sync_line, sync_parts
 from ferry.syncs.names import SyncName
 
@@ -92,18 +92,14 @@ def skip_unless_needed(planned: Mapping[str, Any]) -> None:
         raise AirflowSkipException("dry run: nothing is copied" if planned["dry_run"] else "nothing to copy: Spark is not started")
 
 
-def skip_if_taken_over(run: Run) -> None:
-    if run.taken_over() is not None:
-        raise AirflowSkipException("another run has taken the flow over, and does this")
-
-
 def sync(flow: FlowReference, name: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     """One sync: its changes in the log, its document as XCom. Skipped when it is not due. Fails when it could not write something."""
     if planned is None:
         raise AirflowSkipException(NOT_PLANNED)
     with typed_retries(flow):
         with open_run(flow_for_running(flow), request_of(flow, get_current_context())) as run:
-            skip_if_taken_over(run)
+            if run.taken_over() is not None:
+                raise AirflowSkipException("another run has taken the flow over, and does this")
             (outcome,) = run.sync([SyncName(name)], dry_run=planned["dry_run"])
         _show(sync_parts(outcome, LISTED))
         for line in (*outcome.notices, *(str(failure) for failure in outcome.failed)):
@@ -162,10 +158,9 @@ def _stopped_early(flow: FlowReference) -> EarlierTaskFailed:
     now, run_id = time_now(), str(get_current_context()["dag_run"].run_id)
     failure = _failure_of_the_run(found)
     if not (get_current_context().get("params") or {}).get("dry_run"):
-        with contextlib.suppress(FerryError):  # the problem that stopped the earlier task may stop this too; the error below names it
-            with open_flow(flow_for_running(flow)) as opened:
-                trouble = keep_run(opened, RunReport(flow.name, run_id, now, now, "", failed=(failure,)))
-            if trouble:
+        # The problem that stopped the earlier task may stop this too; the error below names it.
+        with contextlib.suppress(FerryError), open_flow(flow_for_running(flow)) as opened:
+            if trouble := keep_run(opened, RunReport(flow.name, run_id, now, now, "", failed=(failure,))):
                 say(trouble)
     return EarlierTaskFailed(
         f"{found['task']} failed: {found['error']}: {found['problem']} (next: {found['next_step']}; log: {found['url']})"

@@ -13,7 +13,6 @@ from airflow.sdk import get_current_context
 from ferry.airflow.page_docs import linked
 from ferry.airflow.run_note import FAILURE
 from ferry.airflow.versions import AirflowException, AirflowFailException, Stats
-from ferry.clusters.net.client_cache import kept_clients
 from ferry.config.flow import with_commands
 from ferry.errors import ExitCode, FerryError, RetryRule, all_errors, error_named
 from ferry.monitoring.sending import METRIC_PREFIX
@@ -90,10 +89,9 @@ def first_failure(tasks: Iterable[str]) -> Mapping[str, str] | None:
 
 @contextmanager
 def typed_retries(flow: FlowReference) -> Iterator[None]:
-    """Keeps a task's clients. Turns a FerryError into an exception after which Airflow tries again, or one after which it does not."""
+    """Turns a FerryError into an exception after which Airflow tries again, or one after which it does not."""
     try:
-        with kept_clients():
-            yield
+        yield
     except FerryError as problem:
         step = _leave_failure(flow, type(problem).__name__, str(problem), problem.next_step)
         text = f"{problem.named} (next: {step})"

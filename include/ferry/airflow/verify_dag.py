@@ -40,16 +40,12 @@ def verify_dag(flow: Flow, reference: FlowReference, options: DagOptions) -> DAG
 
 def verify_params(flow: Flow | None = None) -> dict[str, Param]:
     """`flow`: the one whose form it is."""
+    digest = "What the digests of the report cover: batches as stored, or single records (slower)."
     return {
         "topics": topics_param(flow),
         "from": time_param("Only records with this timestamp or a later one."),
         "until": time_param("Only records with an earlier timestamp."),
-        "digest": Param(
-            DigestKind.STORED.value,
-            type="string",
-            enum=[kind.value for kind in DigestKind],
-            description="What the digests of the report cover: batches as stored, or single records (slower).",
-        ),
+        "digest": Param(DigestKind.STORED.value, type="string", enum=[kind.value for kind in DigestKind], description=digest),
     }
 
 

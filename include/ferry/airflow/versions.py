@@ -27,7 +27,6 @@ except ImportError:
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import timedelta
 
     from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
 
@@ -62,18 +61,6 @@ HAS_APPROVALS = AIRFLOW >= (3, 1) and is_there("airflow.providers.standard.opera
 def extra_of_event(facts: Mapping[str, Any]) -> dict[str, Any]:
     """What an event of an alias can hold: Airflow 3.0 fails the task if a value is a list (TaskInstance.register_asset_changes_in_db)."""
     return {name: value for name, value in facts.items() if AIRFLOW >= (3, 1) or not isinstance(value, list)}
-
-
-def with_deadline(interval: timedelta, callback: str, arguments: dict[str, str], name: str) -> dict[str, Any]:
-    """Arguments of a DAG whose runs must end `interval` after they are queued. None before FIRST_WITH_DEADLINES."""
-    if AIRFLOW < FIRST_WITH_DEADLINES:
-        return {}
-    from airflow.sdk.definitions.callback import SyncCallback  # noqa: PLC0415 - no such module before 3.2
-    from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference  # noqa: PLC0415 - likewise
-
-    named = {"name": name} if AIRFLOW >= (3, 3) else {}
-    call = SyncCallback(callback, kwargs=arguments)
-    return {"deadline": [DeadlineAlert(DeadlineReference.DAGRUN_QUEUED_AT, interval, call, **named)]}
 
 
 def dag_details(dag_id: str) -> DagDetails:

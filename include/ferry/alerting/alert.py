@@ -27,23 +27,17 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Alert:
-    """One alert."""
-
     flow: str
     kind: AlertKind
     severity: Severity
-    # The key of a limit, or the class of an error.
-    what: str
+    what: str  # The key of a limit, or the class of an error.
     message: str
     next_step: str
-    # `value` and `limit` are in the unit of the limit's key; None if it is no limit.
-    value: float | None = None
+    value: float | None = None  # `value` and `limit` are in the unit of the limit's key; None if it is no limit.
     limit: float | None = None
     run_id: str = ""
-    # The address of the task's log in Airflow, or empty.
-    url: str = ""
-    # The problem is over.
-    resolved: bool = False
+    url: str = ""  # The address of the task's log in Airflow, or empty.
+    resolved: bool = False  # The problem is over.
 
     @property
     def key(self) -> str:

@@ -81,22 +81,14 @@ def _hand_over(alert: Alert, name: str, args: Mapping[str, Any]) -> None:
     if not inspect.isclass(found):
         result = found(alert, **args)
     elif callable(getattr(found, "notify", None)):
-        # A notifier's templates see the alert: "{{ alert.message }}".
-        result = _rendered(found(**args), alert)
+        # Its own __call__ hides exceptions, and the log must show a lost alert. Its templates see the alert: "{{ alert.message }}".
+        context = {"alert": alert, "run_id": alert.run_id, "exception": alert.message}
+        notifier: Any = found(**args)
+        if hasattr(notifier, "render_template_fields"):
+            notifier.render_template_fields(context)
+        result = notifier.notify(context)
     else:
         made: Any = found(**args)
         result = made(alert)
-
-    async def awaited() -> None:
-        await result
-
     if inspect.isawaitable(result):
-        asyncio.run(awaited())
-
-
-def _rendered(notifier: Any, alert: Alert) -> Any:
-    """Call `notify` directly: a notifier's own __call__ hides exceptions, and the log must show a lost alert."""
-    context: dict[str, Any] = {"alert": alert, "run_id": alert.run_id, "exception": alert.message}
-    if hasattr(notifier, "render_template_fields"):
-        notifier.render_template_fields(context)
-    return notifier.notify(context)
+        asyncio.run(asyncio.wait_for(result, None))  # asyncio.run takes only coroutines

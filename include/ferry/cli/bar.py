@@ -1,7 +1,5 @@
 """Draws on a terminal how far a copy or a verify is; elsewhere its lines are printed as they come."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator

@@ -15,8 +15,6 @@ from ferry.errors import ArgumentError, count_of, offsets_of
 from ferry.pipeline.tables import Table
 
 if TYPE_CHECKING:
-    from ferry.ledger.open_flow import OpenFlow
-    from ferry.migration.positions import GivenPositions
     from ferry.migration.seeding import SeedOutcome
 
 OffsetsTopic = Annotated[str | None, typer.Option(help="Connect's offsets topic; default: mm2-offsets.A.internal.")]
@@ -38,6 +36,8 @@ def seed(
 ) -> None:
     """Set the positions of partitions, or declare records that Ferry did not copy. Supersedes an active run."""
     from ferry.ledger.open_flow import open_flow
+    from ferry.migration.mm2_positions import read_mm2_positions
+    from ferry.migration.positions import read_group_positions, read_seed_file
     from ferry.migration.seeding import declare_foreign
     from ferry.migration.seeding import seed as write_seeds
 
@@ -50,19 +50,15 @@ def seed(
         if foreign:
             outcome = declare_foreign(opened, request, dry_run=dry_run)
         else:
-            given = _given(opened, from_file, from_group, offsets_topic, connector)
+            if from_file is not None:
+                given = read_seed_file(from_file)
+            elif from_group is not None:
+                given = read_group_positions(opened, from_group)
+            else:
+                given = read_mm2_positions(opened, offsets_topic, connector)
             outcome = write_seeds(opened, request, given.of_topics(topic) if topic else given, dry_run=dry_run)
     answer(outcome.document(), _seeds(outcome), as_json=as_json)
     raise typer.Exit(outcome.exit_code)
-
-
-def _given(opened: OpenFlow, file: Path | None, group: str | None, offsets_topic: str | None, connector: str | None) -> GivenPositions:
-    from ferry.migration.mm2_positions import read_mm2_positions
-    from ferry.migration.positions import read_group_positions, read_seed_file
-
-    if file is not None:
-        return read_seed_file(file)
-    return read_mm2_positions(opened, offsets_topic, connector) if group is None else read_group_positions(opened, group)
 
 
 def _seeds(outcome: SeedOutcome) -> Iterator[Part]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from enum import StrEnum
 from itertools import chain
@@ -23,8 +22,7 @@ from ferry.syncs.names import SyncName
 if TYPE_CHECKING:
     from ferry.config import Flow
     from ferry.ledger.run_report import RunReport
-    from ferry.ledger.sync_outcome import Measurement, SyncOutcome
-    from ferry.monitoring.limits import BrokenLimit
+    from ferry.ledger.sync_outcome import Measurement
     from ferry.pipeline.run import Run
     from ferry.syncs.topics import TopicChanges
 
@@ -79,13 +77,12 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show what a run would do. Writes nothing."""
-    from ferry.clusters.net.shared_connection import first_contact
     from ferry.pipeline.run import open_run
 
     bound = moment("--until", None if until == "latest" else until)
     with open_run(load_flow(config, flow), RunRequest(flow, run_id("plan"), until=bound, topics=tuple(topic or ()))) as run:
         # A person waits for this. A run itself has more patience with a cluster whose brokers are being restarted.
-        first_contact(run.flow.source, run.flow.target)
+        run.opened.first_contact()
         planned = run.plan
     answer(planned.document(), plan_parts(planned), as_json=as_json)
     raise typer.Exit(ExitCode.PARTLY_FAILED if planned.failed else ExitCode.DONE)
@@ -109,15 +106,14 @@ def sync(
     with open_flow(settings) as opened:
         syncs = Syncs(opened, dry_run=dry_run)
         outcomes = [syncs.carry_out(name, on_request=True, unless_disabled=what.value == "all") for name in names]
+    parts: list[Part] = []
+    for outcome in outcomes:
+        parts += sync_parts(outcome)
+        parts += (Aside(f"{outcome.sync}: {text}") for text in outcome.notices)
+        parts += (complaint(f"{outcome.sync}: {failure}") for failure in outcome.failed)
     documents = {outcome.sync: outcome.document() for outcome in outcomes}
-    answer({"flow": flow, "dry_run": dry_run, "syncs": documents}, chain.from_iterable(map(_sync_parts, outcomes)), as_json=as_json)
+    answer({"flow": flow, "dry_run": dry_run, "syncs": documents}, parts, as_json=as_json)
     raise typer.Exit(worst_exit_code(outcome.exit_code for outcome in outcomes))
-
-
-def _sync_parts(outcome: SyncOutcome) -> Iterator[Part]:
-    yield from sync_parts(outcome)
-    yield from (Aside(f"{outcome.sync}: {text}") for text in outcome.notices)
-    yield from (complaint(f"{outcome.sync}: {failure}") for failure in outcome.failed)
 
 
 def carry_out(
@@ -187,10 +183,9 @@ def _sync(run: Run) -> list[Measurement]:
 
 
 def _look_back(run: Run, outcome: RunReport, measured: list[Measurement], *, judge: bool) -> ExitCode:
-    """Measure the lag now, for the history. With `judge`, also check the config's limits, and call the alert callbacks.
-
-    Adds the measurements to be sent to `measured`.
-    """
+    """Measure the lag for the history, and add to `measured`. With `judge`, also check the limits and call the alert callbacks."""
+    from ferry.alerting.delivering import deliver
+    from ferry.monitoring.limits import limit_alerts, limits_broken
     from ferry.monitoring.measurements import run_measurements, status_measurements
     from ferry.monitoring.status import status_after_run
     from ferry.monitoring.verdict import verdict_of
@@ -207,25 +202,17 @@ def _look_back(run: Run, outcome: RunReport, measured: list[Measurement], *, jud
         measured += status_measurements(status, *aliases)
         notice(verdict_of(status, time()).after_run)
         if judge and status.broken:
-            code = _tell_limits(flow, outcome, status.broken)
+            broken = limits_broken(flow.name, status.broken)
+            notice(f"{broken.named}; next: {broken.next_step}")
+            for trouble in deliver(flow.alerts, limit_alerts(flow.name, status.broken, run_id=outcome.run_id)):
+                notice(f"warning: {trouble}")
+            code = broken.exit_code
     except FerryError as problem:
         notice(f"warning: the lag of {flow.name} could not be measured: {problem}; next: {problem.next_step}")
         code = problem.exit_code if judge else code
     if trouble := keep_run(run.opened, outcome, lag):
         notice(trouble)
     return code
-
-
-def _tell_limits(flow: Flow, outcome: RunReport, broken: tuple[BrokenLimit, ...]) -> ExitCode:
-    """Report broken limits on stderr and to the alert callbacks. The copied records stay."""
-    from ferry.alerting.delivering import deliver
-    from ferry.monitoring.limits import limit_alerts, limits_broken
-
-    problem = limits_broken(flow.name, broken)
-    notice(f"LimitsBroken: {problem}; next: {problem.next_step}")
-    for trouble in deliver(flow.alerts, limit_alerts(flow.name, broken, run_id=outcome.run_id)):
-        notice(f"warning: {trouble}")
-    return problem.exit_code
 
 
 def copy_records(config: Path, run: Run, master: str, *, as_json: bool = False) -> ExitCode:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,8 +17,7 @@ from ferry.pipeline.tables import Table
 
 if TYPE_CHECKING:
     from ferry.client import MirrorClient
-    from ferry.syncs.group_explanation import GroupExplanation, GroupSide
-    from ferry.syncs.translated_groups import TranslatedGroups
+    from ferry.syncs.group_explanation import GroupSide
     from ferry.translation.translated import TranslatedPosition
 
 # A person waits for the answer; the topic is small.
@@ -39,19 +38,13 @@ def explain(
 
     with open_flow(load_flow(config, flow)) as opened:
         found = explain_group(opened, group)
-    answer(asdict(found), _explanation(found), as_json=as_json)
-
-
-def _explanation(found: GroupExplanation) -> Iterator[Part]:
-    for side in (found.source, found.target):
-        yield f"{side.cluster}: {_state(side)}"
-    yield from (f"not synced: {obstacle}" for obstacle in found.obstacles)
-    if not found.obstacles:
-        yield "synced by runs, partition by partition:"
+    parts: list[Part] = [f"{side.cluster}: {_state(side)}" for side in (found.source, found.target)]
+    parts += [f"not synced: {obstacle}" for obstacle in found.obstacles] or ["synced by runs, partition by partition:"]
     if found.partitions:
         there = "remote topic", "translated", ("there now", "target_offset"), ("lag there", "target_lag")
         here = "topic", "partition", ("offset", "source_offset"), ("lag", "source_lag")
-        yield Table.of(f"{found.flow}: group {found.group}", found.partitions, *here, *there, ("sync", "decision"), "reason")
+        parts.append(Table.of(f"{found.flow}: group {found.group}", found.partitions, *here, *there, ("sync", "decision"), "reason"))
+    answer(asdict(found), parts, as_json=as_json)
 
 
 def _state(side: GroupSide) -> str:
@@ -75,9 +68,14 @@ def translate(
     with open_flow(load_flow(config, flow)) as opened:
         found = translated_groups(opened, group, reverse=reverse)
     rows = [_row(position, reverse=reverse) for position in found.positions]
-    title = f"{flow}: offsets" + (" (reverse)" if reverse else "")
+    columns = ("group", "topic", "partition", "upstream_offset", "downstream_offset", "exact", "reason")
+    parts: list[Part] = [
+        *(Aside(f"group {entry.group}: left out: {entry.reason}") for entry in found.left_out),
+        *(Aside(f"group {name}: it has no offsets") for name in found.groups if all(row["group"] != name for row in rows)),
+        Table(f"{flow}: offsets" + (" (reverse)" if reverse else ""), columns, [tuple(map(row.get, columns)) for row in rows]),
+    ]
     content = {"flow": flow, "reverse": reverse, "groups": found.groups, "positions": rows}
-    answer({**content, "left_out": [asdict(entry) for entry in found.left_out]}, _translation(title, found, rows), as_json=as_json)
+    answer({**content, "left_out": [asdict(entry) for entry in found.left_out]}, parts, as_json=as_json)
     raise typer.Exit(ExitCode.PARTLY_FAILED if any(entry.error for entry in found.left_out) else ExitCode.DONE)
 
 
@@ -98,14 +96,6 @@ def _row(position: TranslatedPosition, *, reverse: bool) -> dict[str, Any]:
         "reason": "; ".join(filter(None, (reason, position.problem))),
         "metadata": position.metadata,
     }
-
-
-def _translation(title: str, found: TranslatedGroups, rows: list[dict[str, Any]]) -> Iterator[Part]:
-    yield from (Aside(f"group {entry.group}: left out: {entry.reason}") for entry in found.left_out)
-    yield from (Aside(f"group {group}: it has no offsets") for group in found.groups if all(row["group"] != group for row in rows))
-    columns = ("group", "topic", "partition", "upstream_offset", "downstream_offset", "exact", "reason")
-    cells = [tuple(row[column] for column in columns) for row in rows]
-    yield Table(title, columns, cells)
 
 
 class ConfigFirst(Commands):

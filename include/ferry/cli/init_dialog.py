@@ -12,7 +12,7 @@ from ferry.cli.new_file import write_new_file
 from ferry.cli.output import notice
 from ferry.cli.prompts import Asker, anything, one_of
 from ferry.clusters.admin.likeness import likeness
-from ferry.clusters.open_cluster import OpenCluster
+from ferry.clusters.open_cluster import open_cluster
 from ferry.config import Flow, load_config
 from ferry.config.first_file import PASSWORD_MECHANISMS, ClusterAnswers, FirstFile, first_file
 from ferry.config.providers import has_reference
@@ -131,9 +131,8 @@ class InitDialog:
             question = f"PEM file of the authorities that certify {name} (empty: those of the system)"
             answers = replace(answers, truststore=ask(question, f"--{side}-truststore", given.truststore, "", _existing_file))
         if protocol.startswith("SASL"):
-            mechanism = ask(
-                f"sasl.mechanism of {name}", f"--{side}-mechanism", given.mechanism, "SCRAM-SHA-512", one_of(PASSWORD_MECHANISMS)
-            )
+            question = f"sasl.mechanism of {name}"
+            mechanism = ask(question, f"--{side}-mechanism", given.mechanism, "SCRAM-SHA-512", one_of(PASSWORD_MECHANISMS))
             user = ask(f"User at {name}", f"--{side}-user", given.user, check=_user)
             answers = replace(answers, mechanism=mechanism, user=user, password=self._password(given, name))
         return answers
@@ -157,8 +156,8 @@ class InitDialog:
     def _tried(self, answers: ClusterAnswers, *, target: bool) -> ClusterFacts:
         both = FirstFile(_ELSEWHERE, answers) if target else FirstFile(answers, _ELSEWHERE)
         try:
-            with self._flow(both) as flow:
-                facts = read_cluster_facts(flow.target if target else flow.source)
+            with self._flow(both) as flow, open_cluster(flow.target if target else flow.source) as opened:
+                facts = read_cluster_facts(opened)
         except ConfigError as problem:
             return ClusterFacts(answers.alias, answers.servers, "", problem)
         if facts.problem is None:
@@ -167,7 +166,7 @@ class InitDialog:
 
     def _offer_topics(self, flow: Flow) -> tuple[str, ...]:
         try:
-            with OpenCluster(flow.source) as source:
+            with open_cluster(flow.source) as source:
                 names = tuple(name for name in source.admin.topic_names() if flow.topic_rules.why_not(name) is None)
         except FerryError:
             return ()

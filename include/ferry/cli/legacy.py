@@ -56,6 +56,7 @@ def legacy(
     options = dict(locals())
     import javaproperties
 
+    from ferry.config import load_config
     from ferry.config.legacy_file import KNOWN, PREFIX
 
     for option, given, why in (
@@ -73,7 +74,11 @@ def legacy(
         config = directory / "legacy.properties"
         config.touch(mode=0o600)
         config.write_text(text, encoding="latin-1")
-        _load(config)
+        try:
+            load_config(config)
+        except ConfigError as problem:  # it says what is wrong with an option of this command line
+            shown = re.sub(rf"^{re.escape(str(config))}(?::\d+)?: legacy\.", "--", str(problem), flags=re.MULTILINE)
+            raise (ArgumentError if shown.startswith("--") else ConfigError)(shown) from problem
         if save is not None:
             with naming("--save", save):
                 save.write_text(text, encoding="latin-1")
@@ -81,15 +86,3 @@ def legacy(
             return
         request = RunRequest(f"{source_alias}->{target_alias}", run_id("legacy"))
         carry_out(config, load_flow(config, request.flow), request, master, report, as_json=as_json, syncs=True)
-
-
-def _load(config: Path) -> None:
-    """Check the file. Errors name the options of the command line."""
-    from ferry.config import load_config
-
-    try:
-        load_config(config)
-    except ConfigError as problem:
-        shown = re.sub(rf"^{re.escape(str(config))}(?::\d+)?: legacy\.", "--", str(problem), flags=re.MULTILINE)
-        kind = ArgumentError if shown.startswith("--") else ConfigError
-        raise kind(shown) from problem

@@ -12,10 +12,9 @@ from typing import Annotated, NoReturn
 import typer
 
 from ferry import __version__
-from ferry.cli import changes, completing, copies, groups, importing, legacy, moves, set_up, views, watch
+from ferry.cli import changes, completing, copies, groups, legacy, moves, set_up, views, watch
 from ferry.cli.options import Commands
 from ferry.cli.output import complaint, line, notice
-from ferry.clusters.net.client_cache import kept_clients
 from ferry.ending import INTERRUPTED, run_and_end
 from ferry.errors import ExitCode, FerryError
 
@@ -51,7 +50,7 @@ def ferry(
 
 # In the order of use; the help shows them so.
 app.command("init", rich_help_panel=SET_UP)(set_up.init)
-app.command("import", rich_help_panel=SET_UP)(importing.import_config)
+app.command("import", rich_help_panel=SET_UP)(set_up.import_config)
 app.command("doctor", rich_help_panel=SET_UP)(set_up.doctor)
 app.command("plan", rich_help_panel=SET_UP)(copies.plan)
 app.command("acls", rich_help_panel=SET_UP)(set_up.acls)
@@ -89,8 +88,7 @@ def _main() -> None:
     try:
         if completing.COMPLETE_VARIABLE in os.environ:
             completing.answer_the_shell(app)
-        with kept_clients():
-            app()
+        app()
     except FerryError as problem:
         notice(complaint(problem.named))
         if problem.exit_code is not ExitCode.BAD_INPUT:  # its message says what to correct

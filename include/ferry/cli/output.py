@@ -15,7 +15,6 @@ from ferry.errors import ArgumentError
 from ferry.pipeline.drawn_tables import draw
 from ferry.pipeline.tables import Table
 
-# The width of tables in a pipe.
 PIPED_WIDTH = 180
 # Of documents that have no version of their own.
 DOCUMENT_VERSION = 1
@@ -24,13 +23,9 @@ DOCUMENT_VERSION = 1
 class Prose(str):
     """A line of words. A terminal that is too narrow for it gets several lines, and no word is cut."""
 
-    __slots__ = ()
-
 
 class Aside(str):
     """A line that goes to stderr."""
-
-    __slots__ = ()
 
 
 Part = str | Table
@@ -51,10 +46,7 @@ def line(text: str) -> None:
 
 
 def answer(content: Mapping[str, Any], parts: Iterable[Part], *, as_json: bool, report: Path | None = None) -> None:
-    """What a command found: with --json the document on stdout, else its `parts` for people. The document also goes to a file `report`.
-
-    ArgumentError if that cannot be written.
-    """
+    """What a command found: with --json the document on stdout, else its `parts`. The document also to the file `report`. ArgumentError."""
     if as_json:
         line(json.dumps({"version": DOCUMENT_VERSION, **content}, indent=2, default=str))
     else:

@@ -1,11 +1,11 @@
-"""Commands for the time before the first run: `ferry init`, `ferry doctor`, `ferry acls` and `ferry sandbox`."""
+"""Commands for the time before the first run: `ferry init`, `ferry import`, `ferry doctor`, `ferry acls` and `ferry sandbox`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,10 +20,12 @@ from ferry.errors import ArgumentError, count_of
 from ferry.pipeline.tables import Table
 
 if TYPE_CHECKING:
-    from ferry.config import Cluster
+    from ferry.imports.importing import Imported
     from ferry.sandbox.pair import SandboxStatus
 
 NEW_FILE, SANDBOX = Path("mm2.properties"), Path(".ferry/sandbox")
+_MOUNTED = "/etc/ferry/secrets"
+FILES_HELP = "A connector's JSON or properties, a Strimzi resource, a MirrorMaker 1 command line in a script, or an mm2.properties."
 
 Alias = Annotated[str | None, typer.Option(help="Alias of this cluster. Names of remote topics begin with the alias of the source.")]
 Servers = Annotated[str | None, typer.Option(help="Servers of this cluster: host:port, separated by commas.")]
@@ -40,13 +42,6 @@ OptionalConfig = Annotated[
 ]
 
 InAirflow = Annotated[bool, typer.Option("--airflow", help="Also check the Airflow of this Python, and say the next step to a green run.")]
-
-SourcePrincipal = Annotated[
-    str | None, typer.Option(help="The principal that reads the source; default: the user of the login in the config.")
-]
-TargetPrincipal = Annotated[
-    str | None, typer.Option(help="The principal that writes to the target; default: the user of the login in the config.")
-]
 
 Directory = Annotated[Path, typer.Option(help="Where the clusters keep their data and logs.")]
 
@@ -102,6 +97,49 @@ def init(
     answer({"file": file, "flow": answers.flow, "findings": told, "warnings": warnings}, parts, as_json=as_json)
 
 
+def import_config(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help=FILES_HELP)],
+    to: Annotated[Path, typer.Option(help="The file to write.")] = NEW_FILE,
+    secrets: Annotated[str, typer.Option(help="The directory into which Kubernetes' Secrets will be mounted, one folder each.")] = _MOUNTED,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make one mm2.properties of the files that configure another replicator, and say what became of each entry. Connects to no cluster."""
+    from ferry.cli.new_file import check_new_file, write_new_file
+    from ferry.imports.importing import Fate, import_files
+    from ferry.imports.rendering import rendered
+
+    check_new_file(to, force=force)
+    if any(file.exists() and to.exists() and file.samefile(to) for file in files):
+        raise ArgumentError(f"{to} is one of the files to import, and would be overwritten: give another one with --to")
+    imported = import_files(files, PurePosixPath(secrets))
+    write_new_file(to, rendered(imported, files), force=force)
+    counts = {fate.value: sum(row.fate is fate for row in imported.rows) for fate in Fate}
+    content = {
+        "file": to,
+        "entries": [{**asdict(row), "fate": row.fate.value} for row in imported.rows],
+        "counts": counts,
+        "flows_switched_off": sorted(imported.off),
+        "missing": imported.missing,
+    }
+    answer(content, _import_parts(imported, to, counts), as_json=as_json)
+
+
+def _import_parts(imported: Imported, to: Path, counts: dict[str, int]) -> Iterator[Part]:
+    from ferry.imports.importing import Fate
+
+    for fate in Fate:
+        cells = [(f"{Path(row.path).name}:{row.line}", row.key, row.becomes, row.why) for row in imported.rows if row.fate is fate]
+        if cells:
+            yield Table(fate.value, ("where", "entry", "becomes", "why"), cells)
+    yield f"{to}: written, readable by you only; {', '.join(f'{count} {name}' for name, count in counts.items())}"
+    yield from (Aside(f"warning: the file is not complete: {text}") for text in imported.missing)
+    if imported.off:
+        flows = ", ".join(sorted(imported.off))
+        yield Aside(f"warning: {flows}: switched off, because of entries that cannot be kept: look for NOT KEPT in {to}")
+    yield f"next: ferry doctor {to}"
+
+
 def doctor(config: OptionalConfig = None, flow: AnyFlow = None, in_airflow: InAirflow = False, as_json: AsJson = False) -> None:
     """Check this machine, the clusters and the flows: versions, logins, rights, limits, clocks. Every problem comes with a fix."""
     from ferry.doctor.airflow_checks import next_step
@@ -150,8 +188,12 @@ def _last_parts(findings: list[Finding], counts: dict[str, int], config: Path | 
 def acls(
     config: Config,
     flow: FlowName,
-    source_principal: SourcePrincipal = None,
-    target_principal: TargetPrincipal = None,
+    source_principal: Annotated[
+        str | None, typer.Option(help="The principal that reads the source; default: the user of the login in the config.")
+    ] = None,
+    target_principal: Annotated[
+        str | None, typer.Option(help="The principal that writes to the target; default: the user of the login in the config.")
+    ] = None,
     command_config: Annotated[str | None, typer.Option(help="File with the administrator's client properties, for kafka-acls.")] = None,
     recovery: Annotated[
         bool, typer.Option("--recovery", help="Print also the rights that only failover, failback and cutover need.")
@@ -159,7 +201,7 @@ def acls(
     as_json: AsJson = False,
 ) -> None:
     """Print the rights that the flow needs on both clusters, as kafka-acls commands. Connects to no cluster."""
-    from ferry.permissions.commands import commands, in_one_line
+    from ferry.permissions.commands import checked_principal, commands, in_one_line
     from ferry.permissions.required import required_rights
 
     settings = load_flow(config, flow)
@@ -170,7 +212,10 @@ def acls(
         ("source", settings.source, source_principal, needed.source),
         ("target", settings.target, target_principal, needed.target),
     ):
-        principal = _principal(cluster, given, f"--{name}-principal")
+        option, principal = f"--{name}-principal", cluster.principal if given is None else given
+        if principal is None:
+            raise ArgumentError(f"the config does not say by which principal {cluster.alias} knows Ferry: give {option}, like User:ferry")
+        principal = checked_principal(principal, option)
         told = list(commands(cluster.bootstrap, principal, rights, command_config))
         sides[name] = {
             "cluster": cluster.alias,
@@ -182,15 +227,6 @@ def acls(
         lines += [in_one_line(f"# {name} {cluster.alias}, for {principal}"), *chain.from_iterable(told)]
     lines += [in_one_line(f"# note: {text}") for text in needed.notes]
     answer({"flow": flow, **sides, "notes": list(needed.notes)}, lines, as_json=as_json)
-
-
-def _principal(cluster: Cluster, given: str | None, option: str) -> str:
-    from ferry.permissions.commands import checked_principal
-
-    principal = cluster.principal if given is None else given
-    if principal is None:
-        raise ArgumentError(f"the config does not say by which principal {cluster.alias} knows Ferry: give {option}, like User:ferry")
-    return checked_principal(principal, option)
 
 
 @sandbox.command("up")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import compress
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.filesize import decimal
 
 from ferry.cli.output import Part, Prose
-from ferry.errors import count_of, offsets_of, span, time_text
+from ferry.errors import count_of, offsets_of, some_of, span, time_text
 from ferry.monitoring.verdict import verdict_of
 from ferry.pipeline.tables import Table, left_out_lines
 
@@ -48,11 +49,14 @@ def status_parts(found: FlowHealth, *, every: bool, now: float) -> Iterator[Part
         yield Prose(f"also: {reason.text}")
     for step in dict.fromkeys(reason.next_step for reason in verdict.reasons):
         yield f"next: {step}"
-    yield from map(Prose, _notes(found, every=every))
+    yield from map(Prose, _notes(found, "" if every else "; ".join(reason.text for reason in verdict.reasons), every=every))
     errors = {(failure.topic, failure.partition): failure.error for failure in found.stopped}
-    rows = [entry for entry in found.partitions if every or _tells(entry, errors)]
+    # Heartbeats are always behind a little.
+    rows = [entry for entry in found.partitions if every or (entry.lag_records and not entry.heartbeats) or _note(entry, errors)]
     if rows:
         yield _table(rows, errors, every=every)
+    if any(entry.lag_records for entry in rows):
+        yield Prose("headroom: until the source deletes the oldest record that is not copied")
 
 
 def _table(rows: Iterable[PartitionStatus], errors: Mapping[tuple[str, int], str], *, every: bool) -> Table:
@@ -69,21 +73,13 @@ def _table(rows: Iterable[PartitionStatus], errors: Mapping[tuple[str, int], str
     return Table("", tuple(compress(columns, told)), [tuple(compress(row, told)) for row in cells])
 
 
-def _tells(entry: PartitionStatus, errors: Mapping[tuple[str, int], str]) -> bool:
-    """Whether the partition is behind or in trouble. Heartbeats are always behind a little."""
-    return bool((entry.lag_records and not entry.heartbeats) or _note(entry, errors))
-
-
 def _cells(entry: PartitionStatus, errors: Mapping[tuple[str, int], str]) -> tuple[object, ...]:
     size = "unknown" if entry.lag_bytes < 0 else decimal(entry.lag_bytes).replace("bytes", "B")
-    return (entry.lag_records, size, _oldest(entry), headroom_of(entry), _note(entry, errors))
+    oldest = "none" if not entry.lag_records else "unknown" if entry.age_unknown else span(entry.lag_seconds)
+    return (entry.lag_records, size, oldest, _headroom(entry), _note(entry, errors))
 
 
-def _oldest(entry: PartitionStatus) -> str:
-    return "none" if not entry.lag_records else "unknown" if entry.age_unknown else span(entry.lag_seconds)
-
-
-def headroom_of(entry: PartitionStatus) -> str:
+def _headroom(entry: PartitionStatus) -> str:
     """The headroom in words, or why there is none."""
     if not entry.lag_records:
         return "no need"
@@ -99,9 +95,20 @@ def _note(entry: PartitionStatus, errors: Mapping[tuple[str, int], str]) -> str:
     return "; ".join(notes)
 
 
-def _notes(found: FlowHealth, *, every: bool) -> Iterator[str]:
+def _stopped(found: FlowHealth, told: str) -> Iterator[str]:
+    """What `told` does not say about the stopped partitions, once for all partitions of which it is true."""
+    left = defaultdict[tuple[str, str], list[str]](list)
+    for failure in found.stopped:
+        parts = (part for part in failure.problem.split("; ") if not told or (part not in told and " is gone" not in part))
+        left[failure.error, "; ".join(parts)].append(failure.where)
+    yield from (f"STOPPED: {some_of(places)}: {error}: {problem}" for (error, problem), places in left.items() if problem)
+
+
+def _notes(found: FlowHealth, told: str, *, every: bool) -> Iterator[str]:
+    """`told`: what the verdict says."""
     if found.following is not None:
-        yield f"{found.flow} follows since {found.following['since']} until {found.following['until']}"
+        then = "; then the next scheduled run begins" if found.interval_seconds is not None else ""
+        yield f"{found.flow} follows since {found.following['since']} until {found.following['until']}{then}"
     if found.gone is not None:
         when = f"since {found.gone['since']} until {found.gone['until']}"
         yield f"run {found.gone['run_id']} should follow {when}, but it does not go on: start the next run"
@@ -111,7 +118,7 @@ def _notes(found: FlowHealth, *, every: bool) -> Iterator[str]:
     if every:
         yield from map(_told, found.missing)
         yield from (f"over a limit: {broken}" for broken in found.broken)
-    yield from (f"STOPPED: {failure}" for failure in found.stopped)
+    yield from _stopped(found, told)
     yield from (f"{'HANGS' if held.overdue else 'open'}: {held.what}; {held.remedy}" for held in found.last_stable_lags)
     yield from (f"{lack.what}: {lack.reason}" for lack in found.lacking)
     yield from (f"lost: {loss.where}: {loss.reason}" for loss in (*found.losses, *found.expired))

@@ -43,22 +43,29 @@ class RecordKind(StrEnum):
     STATE = "state"
 
 
+KINDS = ", ".join(RecordKind)
+Kind = Annotated[str, typer.Argument(metavar="KIND", help=f"Which internal topic: {KINDS}.", autocompletion=lambda: list(RecordKind))]
+
+
 def status(config: Config, flow: AnyFlow = None, every: Every = False, as_json: AsJson = False) -> None:
     """Say of each flow whether it is healthy, how far behind it is, what is missing or lost, why, and what to do next."""
     from ferry.cli.status_text import status_document, status_parts
+    from ferry.clusters.open_cluster import OpenClusters
     from ferry.config import load_config
+    from ferry.ledger.open_flow import OpenFlow
     from ferry.monitoring.health import FlowHealth
     from ferry.monitoring.status import flow_status
     from ferry.monitoring.verdict import verdict_of
 
     loaded = load_config(config)
     found, problems, unread = list[FlowHealth](), list[FerryError](), dict[str, dict[str, str]]()
-    for entry in [loaded.flow(flow)] if flow else loaded.flows:
-        try:
-            found.append(flow_status(entry))
-        except FerryError as failure:  # the other flows may have clusters that answer
-            problems.append(failure)
-            unread[entry.name] = {"error": type(failure).__name__, "problem": str(failure), "next_step": failure.next_step}
+    with OpenClusters() as clusters:
+        for entry in [loaded.flow(flow)] if flow else loaded.flows:
+            try:
+                found.append(flow_status(OpenFlow(entry, clusters)))
+            except FerryError as failure:  # the other flows may have clusters that answer
+                problems.append(failure)
+                unread[entry.name] = {"error": type(failure).__name__, "problem": str(failure), "next_step": failure.next_step}
     parts = chain.from_iterable(status_parts(entry, every=every, now=time.time()) for entry in found)
     if found or not (problems and as_json):
         told = (Prose(f"{name} cannot be read, so nothing is known about it now") for name in unread)
@@ -95,32 +102,35 @@ def ledger(config: Config, flow: FlowName, topic: OneTopic = None, as_json: AsJs
     answer({"flow": flow, "ranges": [asdict(entry) for entry in ranges]}, [told], as_json=as_json)
 
 
-def _kinds(incomplete: str) -> list[str]:
-    return [kind for kind in RecordKind if kind.startswith(incomplete)]
-
-
-def format_records(
-    config: Config,
-    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"Which internal topic: {', '.join(RecordKind)}.", autocompletion=_kinds)],
-    flow: FlowName,
-    as_json: AsJson = False,
-) -> None:
+def format_records(config: Config, kind: Kind, flow: FlowName, as_json: AsJson = False) -> None:
     """Print an internal topic of the flow, one record on each line. Shows records in another format as unreadable."""
     if str(config) in set(RecordKind) and not config.exists():  # KIND CONFIG, as it was before
         config, kind = Path(kind), str(config)
     if kind not in set(RecordKind):
-        raise ArgumentError(f"KIND must be {', '.join(list(RecordKind)[:-1])} or {list(RecordKind)[-1]}, not {kind!r}")
+        raise ArgumentError(f"KIND must be {' or '.join(KINDS.rsplit(', ', 1))}, not {kind!r}")
     entries = list(_decoded(RecordKind(kind), load_flow(config, flow)))
     parts = (" ".join(f"{name}={value}" for name, value in entry.items()) for entry in entries)
     answer({"flow": flow, "kind": kind, "records": entries}, parts, as_json=as_json)
 
 
 def _decoded(kind: RecordKind, flow: Flow) -> Iterator[dict[str, Any]]:
-    from ferry.clusters.open_cluster import OpenCluster
+    from ferry.clusters.open_cluster import open_cluster
+    from ferry.config.mm2_topics import checkpoints_topic, offset_syncs_topic
+    from ferry.ledger.receipts import decode_receipt
+    from ferry.ledger.state import decode_state
+    from ferry.wire.internal_records import Checkpoint, Heartbeat, OffsetSync
 
-    cluster, topic, decode = _decoder(kind, flow)
+    syncs = offset_syncs_topic(flow)
+    kinds: dict[RecordKind, tuple[Cluster, str, Decode]] = {
+        RecordKind.HEARTBEATS: (flow.target, flow.policy.heartbeats_topic(), Heartbeat.decode),
+        RecordKind.CHECKPOINTS: (flow.target, checkpoints_topic(flow).name, Checkpoint.decode),
+        RecordKind.OFFSET_SYNCS: (syncs.cluster, syncs.name, OffsetSync.decode),
+        RecordKind.LEDGER: (flow.target, flow.ledger_topic, decode_receipt),
+        RecordKind.STATE: (flow.target, flow.state_topic, decode_state),
+    }
+    cluster, topic, decode = kinds[kind]
     own = kind in {RecordKind.LEDGER, RecordKind.STATE}
-    with OpenCluster(cluster) as opened:
+    with open_cluster(cluster) as opened:
         reader = opened.reader()
         if not reader.partitions(topic):
             raise ArgumentError(f"cluster {cluster.alias} has no topic {topic}")
@@ -134,23 +144,6 @@ def _decoded(kind: RecordKind, flow: Flow) -> Iterator[dict[str, Any]]:
                 yield {"record": "unreadable", "at": at, "problem": str(problem)}
             else:
                 yield {"record": type(entry).__name__, "at": at, **asdict(entry)}
-
-
-def _decoder(kind: RecordKind, flow: Flow) -> tuple[Cluster, str, Decode]:
-    from ferry.config.mm2_topics import checkpoints_topic, offset_syncs_topic
-    from ferry.ledger.receipts import decode_receipt
-    from ferry.ledger.state import decode_state
-    from ferry.wire.internal_records import Checkpoint, Heartbeat, OffsetSync
-
-    syncs = offset_syncs_topic(flow)
-    decoders: dict[RecordKind, tuple[Cluster, str, Decode]] = {
-        RecordKind.HEARTBEATS: (flow.target, flow.policy.heartbeats_topic(), Heartbeat.decode),
-        RecordKind.CHECKPOINTS: (flow.target, checkpoints_topic(flow).name, Checkpoint.decode),
-        RecordKind.OFFSET_SYNCS: (syncs.cluster, syncs.name, OffsetSync.decode),
-        RecordKind.LEDGER: (flow.target, flow.ledger_topic, decode_receipt),
-        RecordKind.STATE: (flow.target, flow.state_topic, decode_state),
-    }
-    return decoders[kind]
 
 
 def verify(
@@ -173,15 +166,8 @@ def verify(
 
     settings = load_flow(config, flow)
     check_report_file(report)
-    request = VerifyRequest(
-        flow,
-        again or run_id("verify"),
-        topics=tuple(topic or ()),
-        partitions=tuple(partition or ()),
-        since=moment("--from", since),
-        until=moment("--until", until),
-        digest=digest,
-    )
+    bounds = moment("--from", since), moment("--until", until)
+    request = VerifyRequest(flow, again or run_id("verify"), tuple(topic or ()), tuple(partition or ()), *bounds, digest)
     if tombstones:
         check_tombstones(settings, request)
     with open_flow(settings) as opened:

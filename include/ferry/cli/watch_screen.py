@@ -70,13 +70,18 @@ def _panel(entry: FlowFrame, now: float, interval: float, width: int) -> Panel:
 
 def _facts(entry: FlowFrame) -> Table:
     left = "" if entry.left_seconds is None else f", {_span(entry.left_seconds)} to go"
+    oldest = f", oldest {_span(entry.lag_seconds)}" if entry.lag_seconds >= 0 else ""
+    run, told = entry.run, "no run yet"
+    if run is not None:
+        records = "" if run.get("records") is None else f", {count_of(run['records'], 'record')}"
+        told = f"last run {run.get('state') or '?'} ({run['run_id']}{records})"
     grid = Table.grid(padding=(0, 2))
     for name, value in (
-        ("lag", _lag(entry)),
+        ("lag", f"{count_of(entry.lag_records, 'record')}{oldest}" if entry.lag_records else "no lag"),
         ("copied", _rate(entry.copied_rate) + left),
         ("produced", _rate(entry.produced_rate)),
         ("headroom", _headroom(entry)),
-        ("run", _run(entry)),
+        ("run", told),
     ):
         grid.add_row(Text(name, style="dim"), Text(value))
     return grid
@@ -95,26 +100,12 @@ def _topics(entry: FlowFrame, width: int) -> Table:
     return drawn
 
 
-def _lag(entry: FlowFrame) -> str:
-    if not entry.lag_records:
-        return "no lag"
-    return count_of(entry.lag_records, "record") + (f", oldest {_span(entry.lag_seconds)}" if entry.lag_seconds >= 0 else "")
-
-
 def _headroom(entry: FlowFrame) -> str:
     return _span(entry.headroom_seconds) if entry.lag_records else "nothing waits"
 
 
 def _rate(rate: float | None) -> str:
     return "…" if rate is None else f"{rate:,.0f} records/s"
-
-
-def _run(entry: FlowFrame) -> str:
-    run = entry.run
-    if run is None:
-        return "no run yet"
-    records = "" if run.get("records") is None else f", {count_of(run['records'], 'record')}"
-    return f"last run {run.get('state') or '?'} ({run['run_id']}{records})"
 
 
 def _span(seconds: float | None) -> str:

@@ -6,23 +6,18 @@ the topics of every flow into the cluster. Two things differ. A record that is n
 the read: the client skips it with a warning. And a missing checkpoints topic is an error at once.
 """
 
-from __future__ import annotations
-
 import logging
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Self
 
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.clusters.open_cluster import OpenCluster
+from ferry.clusters.open_cluster import OpenClusters
+from ferry.config import Cluster
 from ferry.errors import ArgumentError
 from ferry.policy.java_patterns import java_pattern
-from ferry.policy.naming import origins
+from ferry.policy.naming import ReplicationPolicy, origins
 from ferry.syncs.mm2_topics import PARTITION, decoded
 from ferry.wire.internal_records import Checkpoint
-
-if TYPE_CHECKING:
-    from ferry.config import Cluster
-    from ferry.policy.naming import ReplicationPolicy
 
 UNREACHABLE = -1
 
@@ -39,22 +34,21 @@ class OffsetAndMetadata(NamedTuple):
 class MirrorClient:
     """Reads one cluster, normally a target. A context manager; `close` ends it."""
 
-    # Interprets names.
-    replication_policy: ReplicationPolicy
+    replication_policy: ReplicationPolicy  # interprets names
 
     def __init__(self, cluster: Cluster, policy: ReplicationPolicy) -> None:
         self.replication_policy = policy
-        self._cluster = OpenCluster(cluster)
-        self._cluster.__enter__()
+        self._clusters = OpenClusters()
+        self._cluster = self._clusters.of(cluster)
 
-    def __enter__(self) -> MirrorClient:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        self._cluster.__exit__(None, None, None)
+        self._clusters.close()
 
     def heartbeat_topics(self) -> set[str]:
         """Every topic with heartbeats: the cluster's own and the copies of others. ClusterUnreachable, as all methods."""
@@ -82,8 +76,7 @@ class MirrorClient:
     def remote_consumer_offsets(self, group: str, upstream: str, timeout: float) -> dict[TopicPartition, OffsetAndMetadata]:
         """The offsets at which `group` of cluster `upstream` continues here, from the newest checkpoints; empty if it has none.
 
-        Topics have their names on this cluster. Reading ends after `timeout` seconds, complete or not. ArgumentError without a checkpoints
-        topic.
+        Topics have their names on this cluster. Reading ends after `timeout` seconds, complete or not. ArgumentError: no checkpoints topic.
         """
         return self._offsets(re.compile(re.escape(group)), upstream, timeout).get(group, {})
 

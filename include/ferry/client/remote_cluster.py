@@ -2,8 +2,7 @@
 
 Each function connects, asks and closes; for several questions use `connect`. `config`: an mm2.properties file, or the result of
 `load_config`. `cluster`: the alias of the cluster to ask, normally a target. The policy of a flow into that cluster (from `upstream`, if
-there is such a flow) interprets names; without a flow the top-level policy does. Errors as in MirrorClient; ArgumentError for an unknown
-alias.
+there is one) interprets names; without a flow the top-level policy does. Errors as in MirrorClient; ArgumentError for an unknown alias.
 """
 
 from dataclasses import replace

@@ -1,21 +1,23 @@
-"""One cluster of a config, opened once and handed down: all questions to it use the same open cluster.
+"""Clusters of a config, opened once and handed down: all questions to one of them use the same open cluster.
 
-It connects at the first question. The code that has opened it closes it, with all its clients. It belongs to the thread that has opened it.
+The code that has opened the clusters closes them, with all their clients. They belong to its thread, and have one event loop, so questions
+to different clusters can be under way at the same time.
 """
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 from ferry.clusters.admin.acls import AclAdmin
-from ferry.clusters.admin.cluster_admin import CONTACT_MILLISECONDS, require_contact
+from ferry.clusters.admin.cluster_admin import CONTACT_MILLISECONDS
 from ferry.clusters.admin.config_changes import ConfigAdmin
 from ferry.clusters.groups.consumer_groups import ConsumerGroups
 from ferry.clusters.logs.internal_reader import InternalTopicReader
-from ferry.clusters.net.client_cache import kept_clients
 from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.net.event_loop import EventLoop
 from ferry.clusters.net.leaders import metadata_request
-from ferry.clusters.net.shared_connection import ask_cluster
+from ferry.clusters.net.shared_connection import ConnectedCluster
 from ferry.config import Cluster
 
 # A broker that is there answers a question about brokers at once. If it does not, Ferry connects anew.
@@ -26,42 +28,71 @@ class Administration(AclAdmin, ConfigAdmin):
     """Administration with ACLs and with configs of topics."""
 
 
-class OpenCluster:
-    """A context manager around the clients of one cluster."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-        self._scope = ExitStack()
-
-    def __enter__(self) -> Self:
-        self._scope.enter_context(kept_clients())
-        return self
-
-    def __exit__(self, *failure: Any) -> None:
-        self.__dict__.pop("admin", None)
-        self._scope.__exit__(*failure)
-
-    @property
-    def alias(self) -> str:
-        return self.cluster.alias
+class OpenCluster(ConnectedCluster):
+    """One cluster."""
 
     @cached_property
     def admin(self) -> Administration:
-        return self._scope.enter_context(Administration(self.cluster))
+        return Administration(self)
 
     def reader(self, *, committed: bool = True) -> InternalTopicReader:
         """Reads internal topics; `committed` as of InternalTopicReader."""
-        return InternalTopicReader(self.cluster, committed=committed)
+        return InternalTopicReader(self, committed=committed)
 
     def groups(self, *, to_write: bool = False) -> ConsumerGroups:
         """The consumer groups; a context manager. `to_write`: as of ConsumerGroups."""
-        return ConsumerGroups(self.cluster, to_write=to_write)
+        return ConsumerGroups(self, to_write=to_write)
 
     def require_contact(self) -> None:
-        """Get an answer of a broker now, over a new connection if need be. ClusterUnreachable as of cluster_admin.require_contact."""
+        """Get an answer of a broker now, over a new connection if need be. ClusterUnreachable after ten more seconds without any answer."""
         try:
-            ask_cluster(
-                self.cluster, ClusterConnection.send, metadata_request([]), None, HERE_MILLISECONDS, milliseconds=CONTACT_MILLISECONDS
-            )
-        except (RequestNotSent, RequestLost):
-            require_contact(self.cluster)
+            self.ask(ClusterConnection.send, metadata_request([]), None, HERE_MILLISECONDS, milliseconds=CONTACT_MILLISECONDS)
+        except (RequestNotSent, RequestLost):  # so the next user gets a new connection
+            with self.connected(milliseconds=CONTACT_MILLISECONDS):
+                pass
+
+    def close(self) -> None:
+        if "admin" in self.__dict__:
+            self.admin.close()
+            del self.admin
+        super().close()
+
+
+class OpenClusters:
+    """The clusters that an entry point opens; a context manager."""
+
+    def __init__(self) -> None:
+        self._clusters: list[OpenCluster] = []
+        self._loops = [EventLoop()]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for cluster in self._clusters:
+            cluster.close()
+        for loop in self._loops:
+            loop.close()
+
+    def of(self, cluster: Cluster) -> OpenCluster:
+        """The open cluster for this config; the same one for equal configs."""
+        found = next((opened for opened in self._clusters if opened.cluster == cluster), None)
+        if found is None:
+            found = OpenCluster(cluster, self._loop)
+            self._clusters.append(found)
+        return found
+
+    def _loop(self) -> EventLoop:
+        if self._loops[-1].interrupted:
+            self._loops.append(EventLoop())
+        return self._loops[-1]
+
+
+@contextmanager
+def open_cluster(cluster: Cluster) -> Iterator[OpenCluster]:
+    """The cluster, for a caller that needs no other."""
+    with OpenClusters() as clusters:
+        yield clusters.of(cluster)

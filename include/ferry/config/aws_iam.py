@@ -25,50 +25,40 @@ except ImportError as missing:
     ) from missing
 
 
-class AwsTokens:
-    """Makes tokens from one set of AWS credentials."""
+class AwsTokens(CredentialProvider):  # type: ignore[misc]
+    """Makes tokens from one set of AWS credentials, which the signer takes from a CredentialProvider: this object."""
 
     def __init__(self, login: AwsIam) -> None:
         """ConfigError if the profile is not there, or if nothing names the region."""
+        super().__init__()
         self._login = login
         try:
             session = botocore.session.Session(profile=login.profile)
             # The SDK for Python knows only AWS_DEFAULT_REGION, which the one for Java does not know.
             region = login.region or os.environ.get("AWS_REGION") or session.get_config_variable("region")
-            credentials = _credentials(session, login, region)
+            self._credentials = _credentials(session, login, region)
         except BotoCoreError as problem:
             raise ConfigError(f"{login.user} cannot be used: {_told(problem)}") from None
         if not region:
             what = "no region: the names of bootstrap.servers do not hold it, so set AWS_REGION, or region in the profile"
             raise ConfigError(f"{login.user}: {what}")
         self._region = region
-        self._provider = _Provider(credentials)
 
     def token(self) -> tuple[str, float]:
         """A token, and when it expires in seconds since the epoch. AuthenticationFailed without credentials."""
         try:
-            found, expiry = MSKAuthTokenProvider.generate_auth_token_from_credentials_provider(self._region, self._provider)
+            found, expiry = MSKAuthTokenProvider.generate_auth_token_from_credentials_provider(self._region, self)
         except (BotoCoreError, ClientError) as problem:
             raise AuthenticationFailed(f"{self._login.user} gives no token: {_told(problem)}") from None
         return found, expiry / 1000
 
-
-class _Provider(CredentialProvider):  # type: ignore[misc]
-    """The form in which the signer takes credentials."""
-
-    def __init__(self, credentials: Any) -> None:
-        super().__init__()
-        self._credentials = credentials
-
     def load(self) -> Any:
+        """The credentials, for the signer."""
         return self._credentials
 
 
 def _credentials(session: Any, login: AwsIam, region: str | None) -> Any:
-    """The credentials to sign with. A profile wins over a role, as in MSKCredentialProvider.
-
-    If they are missing, Ferry uses no others: MSKCredentialProvider does. ConfigError without credentials.
-    """
+    """The credentials to sign with: a profile wins over a role. ConfigError without any: MSKCredentialProvider would use others then."""
     if login.role_keys is not None:
         key, secret, token = (each.reveal() for each in login.role_keys)
         base = Credentials(key, secret, token or None)

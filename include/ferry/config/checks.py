@@ -52,7 +52,14 @@ class EntryChecks:
             self.problems.add(MISPLACED, entry)
             return entry
         self._warn(entry, reading)
-        resolved = self._resolved(entry, reading)
+        resolved = entry
+        try:
+            if reading.property.scope is Scope.CLIENT:
+                self.providers.check(entry.value)
+            else:
+                resolved = replace(entry, value=self.providers.resolve(entry.value))
+        except UnresolvedReference as problem:
+            self.problems.add(str(problem), entry)
         if not has_reference(resolved.value):  # a value that a reference gave is never shown
             self._check_value(resolved, reading, shown=resolved == entry and not reading.property.kind.secret)
         return resolved
@@ -78,15 +85,6 @@ class EntryChecks:
             # No topic has such a name, so nobody meant it; a group may have it.
             report = self.problems.add if reading.property.name in {"topics", "topics.exclude"} else self.problems.warn
             report("holds a #, which is part of the value: a comment needs a line of its own", entry)
-
-    def _resolved(self, entry: Entry, reading: Recognised) -> Entry:
-        try:
-            if reading.property.scope is not Scope.CLIENT:
-                return replace(entry, value=self.providers.resolve(entry.value))
-            self.providers.check(entry.value)
-        except UnresolvedReference as problem:
-            self.problems.add(str(problem), entry)
-        return entry
 
     def _check_value(self, entry: Entry, reading: Recognised, *, shown: bool) -> None:
         known = reading.property

@@ -85,12 +85,25 @@ def _librdkafka_login(settings: ClientSettings, login: Login) -> dict[str, objec
 
             return {"sasl.mechanism": login.mechanism, **librdkafka_kerberos(login.credentials)}
         case UnsecuredToken():
-            own: dict[str, object] = {
-                "enable.sasl.oauthbearer.unsecure.jwt": True,
-                "sasl.oauthbearer.config": _unsecured(login.credentials),
+            options = {
+                "principalClaimName": login.credentials.principal_claim,
+                "principal": login.credentials.principal,
+                "lifeSeconds": login.credentials.lifetime_seconds,
+                **({"scope": ",".join(login.credentials.scopes)} if login.credentials.scopes else {}),
+                **{f"extension_{name}": value for name, value in login.credentials.extensions.items()},
             }
+            config = " ".join(f"{name}={value}" for name, value in options.items())
+            own: dict[str, object] = {"enable.sasl.oauthbearer.unsecure.jwt": True, "sasl.oauthbearer.config": config}
         case ClientCredentials():
-            own = _client_credentials(login.credentials)
+            oidc = {
+                "method": "oidc",
+                "token.endpoint.url": login.credentials.url,
+                "client.id": login.credentials.client_id,
+                "client.secret": login.credentials.client_secret.reveal(),
+                "scope": login.credentials.scope,
+                "extensions": ",".join(f"{name}={value}" for name, value in login.credentials.extensions.items()),
+            }
+            own = {f"sasl.oauthbearer.{name}": value for name, value in oidc.items() if value}
         case _:
             from ferry.config.tokens import TokenCallback  # noqa: PLC0415 - see there
 
@@ -106,36 +119,15 @@ def _token_provider(settings: ClientSettings, credentials: Tokens) -> "TokenProv
     return TokenProvider(credentials, tls_context(settings))
 
 
-def _unsecured(credentials: UnsecuredToken) -> str:
-    options = {
-        "principalClaimName": credentials.principal_claim,
-        "principal": credentials.principal,
-        "lifeSeconds": credentials.lifetime_seconds,
-        **({"scope": ",".join(credentials.scopes)} if credentials.scopes else {}),
-        **{f"extension_{name}": value for name, value in credentials.extensions.items()},
-    }
-    return " ".join(f"{name}={value}" for name, value in options.items())
-
-
-def _client_credentials(credentials: ClientCredentials) -> dict[str, object]:
-    oidc = {
-        "method": "oidc",
-        "token.endpoint.url": credentials.url,
-        "client.id": credentials.client_id,
-        "client.secret": credentials.client_secret.reveal(),
-        "scope": credentials.scope,
-        "extensions": ",".join(f"{name}={value}" for name, value in credentials.extensions.items()),
-    }
-    return {f"sasl.oauthbearer.{name}": value for name, value in oidc.items() if value}
-
-
 def kafka_python_settings(settings: ClientSettings) -> dict[str, object]:
     login = read_login(settings)
+    sizes = {option: settings.value(name) for name, option in _BUFFERS.items() if settings.given(name)}
+    buffers = [(socket.SOL_SOCKET, option, size) for option, size in sizes.items() if size >= 0]
     result: dict[str, object] = {
         "bootstrap_servers": list(settings.value("bootstrap.servers")),
         "client_id": settings.value("client.id"),
         "security_protocol": login.protocol,
-        "socket_options": _socket_options(settings),
+        "socket_options": [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), *buffers],
     }
     result.update({name.replace(".", "_"): settings.value(name) for name in _KAFKA_PYTHON if settings.given(name)})
     if login.encrypted:
@@ -144,12 +136,6 @@ def kafka_python_settings(settings: ClientSettings) -> dict[str, object]:
         result["ssl_context"] = tls_context(settings)
     result.update(_kafka_python_login(settings, login))
     return result
-
-
-def _socket_options(settings: ClientSettings) -> list[tuple[int, int, int]]:
-    options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
-    sizes = {option: settings.value(name) for name, option in _BUFFERS.items() if settings.given(name)}
-    return options + [(socket.SOL_SOCKET, option, size) for option, size in sizes.items() if size >= 0]
 
 
 def _kafka_python_login(settings: ClientSettings, login: Login) -> dict[str, object]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ferry.config.problems import NO_LINE, PropertyError
+from ferry.config.problems import PropertyError
 from ferry.config.registry import CLIENT_PROPERTIES
 from ferry.config.sources import Setting
 
@@ -50,8 +50,8 @@ class ClientSettings:
     def problem(self, name: str, what: str) -> PropertyError:
         setting = self.settings.get(name)
         if setting is None:
-            return PropertyError(self.path, NO_LINE, f"{self.alias}.{name}", what)
-        return PropertyError(self.path, setting.line, setting.key, what)
+            return PropertyError(self.path, 0, f"{self.alias}.{name}", what)
+        return PropertyError(setting.path or self.path, setting.line, setting.key, what)
 
 
 def store_problems(settings: ClientSettings) -> list[PropertyError]:

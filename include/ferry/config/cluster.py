@@ -4,6 +4,7 @@ A cluster holds the properties as written, each value as a Secret. References to
 settings. So a cluster can be pickled into a Spark task closure, and only literal secrets travel with it.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +13,6 @@ from ferry.config.client_settings import ClientSettings
 from ferry.config.credentials import Password, UnsecuredToken
 from ferry.config.login import Login, read_login
 from ferry.config.oauth_login import JAAS
-from ferry.config.problems import PropertyError
 from ferry.config.providers import Providers, UnresolvedReference, has_reference, is_reference, without_references
 from ferry.config.registry import CLIENT_PROPERTIES
 from ferry.config.sources import ClientRole, Setting
@@ -58,20 +58,20 @@ class Cluster:
         return f"{user} ({how})" if how else user
 
     def _login(self, role: ClientRole) -> tuple[str, str]:
-        try:
-            login, subject = self._identified(role)
-        except ConfigError:
+        found = self._identified(role)
+        if found is None:
             return "unknown (the login cannot be read here)", ""
+        login, subject = found
         how = f"{login.protocol}, {login.mechanism}" if login.mechanism else login.protocol
         return login.user or subject or "ANONYMOUS", how
 
     @property
     def principal(self) -> str | None:
         """The principal of Ferry on brokers without mapping rules; None if only the brokers know it, from a token."""
-        try:
-            login, subject = self._identified(ClientRole.ADMIN)
-        except ConfigError:
+        found = self._identified(ClientRole.ADMIN)
+        if found is None:
             return None
+        login, subject = found
         if login.credentials is None:
             return f"User:{subject or 'ANONYMOUS'}"
         return f"User:{login.user}" if isinstance(login.credentials, Password | UnsecuredToken) else None
@@ -79,21 +79,21 @@ class Cluster:
     @property
     def by_certificate(self) -> bool:
         """Whether Ferry's principal comes from a certificate. Brokers with mapping rules may turn its subject into another name."""
-        try:
-            return self._identified(ClientRole.ADMIN)[1] is not None
-        except ConfigError:
-            return False
+        found = self._identified(ClientRole.ADMIN)
+        return found is not None and found[1] is not None
 
-    def _identified(self, role: ClientRole) -> tuple[Login, str | None]:
-        """The login, and the subject of the client's certificate if it has one and no credentials."""
-        settings = self.resolved(role)
-        login = read_login(settings)
-        if login.credentials is not None or not login.encrypted:
-            return login, None
-        from ferry.config.stores import client_identity  # noqa: PLC0415 - loads cryptography, which only encrypted connections need
+    def _identified(self, role: ClientRole) -> tuple[Login, str | None] | None:
+        """The login, and the subject of the client's certificate if it has one and no credentials. None if they cannot be read here."""
+        with suppress(ConfigError):
+            settings = self.resolved(role)
+            login = read_login(settings)
+            if login.credentials is not None or not login.encrypted:
+                return login, None
+            from ferry.config.stores import client_identity  # noqa: PLC0415 - loads cryptography, which only encrypted connections need
 
-        identity = client_identity(settings)
-        return login, identity.subject if identity else None
+            identity = client_identity(settings)
+            return login, identity.subject if identity else None
+        return None
 
     @property
     def request_limit(self) -> int | None:
@@ -122,11 +122,10 @@ class Cluster:
 
     def resolved(self, role: ClientRole) -> ClientSettings:
         """The properties with all references replaced; ConfigError names provider and key of a reference that cannot be resolved."""
-        given = self.of_role(role)
-        values: dict[str, str] = {}
-        for name, setting in given.items():
+        found = ClientSettings(self.alias, self.path, self.of_role(role), {})
+        for name, setting in found.settings.items():
             try:
-                values[name] = self.providers.resolve(setting.value.reveal())
+                found.values[name] = self.providers.resolve(setting.value.reveal())
             except UnresolvedReference as problem:
-                raise PropertyError(self.path, setting.line, setting.key, str(problem)) from problem.__cause__
-        return ClientSettings(self.alias, self.path, given, values)
+                raise found.problem(name, str(problem)) from problem.__cause__
+        return found

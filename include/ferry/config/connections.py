@@ -75,14 +75,13 @@ def read_connection(entry: Entry, lookup: Lookup | None, problems: Problems) -> 
                 kind.parse(text)
         except ValueError:
             problems.add(f"extra {known} of the connection must be {kind.wants}", entry)
-    return {known: Setting(known, entry.key, entry.line, Secret(text)) for known, text in texts.items()}
+    return {known: Setting(known, entry.key, entry.line, Secret(text), entry.path) for known, text in texts.items()}
 
 
 def _translated(entry: Entry, fields: ConnectionFields, problems: Problems) -> dict[str, str]:
     texts: dict[str, str] = {}
     for written, value in fields.extra.items():
-        known = CLIENT_PROPERTIES.get(_RENAMED.get(written, written))
-        if known is not None and known.login:
+        if (known := CLIENT_PROPERTIES.get(_RENAMED.get(written, written))) and known.login:
             texts[known.name] = str(value).lower() if isinstance(value, bool) else str(value)
             if written in _PEM_TYPES:
                 texts[f"ssl.{_PEM_TYPES[written]}.type"] = "PEM"
@@ -92,15 +91,11 @@ def _translated(entry: Entry, fields: ConnectionFields, problems: Problems) -> d
         elif written not in _IMPLIED:
             problems.warn(f"extra {written} of the connection has no effect: it is neither an address nor a login", entry)
     if "bootstrap.servers" not in texts and fields.host:
-        texts["bootstrap.servers"] = _servers(fields)
+        hosts = [host.strip() for host in fields.host.split(",") if host.strip()]
+        port = fields.port or _PORT
+        texts["bootstrap.servers"] = ",".join(host if host.rpartition(":")[2].isdecimal() else f"{host}:{port}" for host in hosts)
     _add_login(texts, fields)
     return texts
-
-
-def _servers(fields: ConnectionFields) -> str:
-    port = fields.port or _PORT
-    hosts = [host.strip() for host in (fields.host or "").split(",") if host.strip()]
-    return ",".join(host if host.rpartition(":")[2].isdecimal() else f"{host}:{port}" for host in hosts)
 
 
 def _add_login(texts: dict[str, str], fields: ConnectionFields) -> None:

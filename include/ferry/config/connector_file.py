@@ -59,13 +59,11 @@ def read_connector_file(file: PropertiesFile) -> PropertiesFile:
         if key in _PROPOSED:
             set_too = _PROPOSED[key] in file.entries
             told = f"has no effect: {_PROPOSED[key]} is set too" if set_too else f"is read as {_PROPOSED[key]}, which MM2 wants"
-            notes.append((entry.line, key, told))
+            notes.append((entry, told))
         elif key == "clusters":
-            notes.append(
-                (entry.line, key, f"has no effect in the file of a connector: {SOURCE_ALIAS} and {TARGET_ALIAS} name its clusters")
-            )
+            notes.append((entry, f"has no effect in the file of a connector: {SOURCE_ALIAS} and {TARGET_ALIAS} name its clusters"))
         elif _is_of_role(key):
-            notes.append((entry.line, key, "has no effect: behind source.cluster. and target.cluster. MM2 reads only servers and login"))
+            notes.append((entry, "has no effect: behind source.cluster. and target.cluster. MM2 reads only servers and login"))
     entries.setdefault(f"{pair}.enabled", Entry("enabled", "true", 0))
     if rename_off(file.entries):
         entries.setdefault(f"{pair}.replication.policy.class", replace(file.entries[RENAME], value=IDENTITY_CLASS))
@@ -73,7 +71,7 @@ def read_connector_file(file: PropertiesFile) -> PropertiesFile:
     for name in left_out:
         written = entries.get(f"{pair}.{name}")
         if written is not None and written.value.strip().lower() == "true":
-            notes.append((written.line, written.key, f"has no effect in the file of a {file.entries[CLASS].value.strip()}"))
+            notes.append((written, f"has no effect in the file of a {file.entries[CLASS].value.strip()}"))
     entries[f"{target.value}->{source.value}.{HEARTBEATS}"] = Entry(HEARTBEATS, "false", 0)
     words = partial(_in_words_of_the_file, pair=pair, aliases=(source.value, target.value))
     return replace(file, entries=entries, notes=tuple(notes), copies=part in {None, "source"}, left_out=left_out, words=words)
@@ -103,13 +101,13 @@ def _alias(file: PropertiesFile, key: str, problems: Problems) -> Entry:
     if entry is None and key == TARGET_ALIAS:
         return Entry(key, _TARGET, 0)  # the default of MirrorConnectorConfig
     if entry is None or not entry.value.strip():
-        problems.add("is missing: name the cluster, for example A", key=key, line=entry.line if entry else 0)
+        problems.add("is missing: name the cluster, for example A", entry, key=key)
         return Entry(key, "", 0)
     if "," in entry.value:
-        problems.add("must be one alias", key=key, line=entry.line)
+        problems.add("must be one alias", entry)
     other = file.entries.get(SOURCE_ALIAS)
     if key == TARGET_ALIAS and other is not None and other.value.strip() == entry.value.strip():
-        problems.add(f"is the same as {SOURCE_ALIAS}: a flow must not copy a cluster to itself", key=key, line=entry.line)
+        problems.add(f"is the same as {SOURCE_ALIAS}: a flow must not copy a cluster to itself", entry)
     return replace(entry, value=entry.value.strip())
 
 
@@ -119,7 +117,7 @@ def _part(file: PropertiesFile, problems: Problems) -> str | None:
         return None
     name = entry.value.strip().rpartition(".")[2]
     if name not in PARTS:
-        problems.add(f"must be {', '.join(PARTS)}: Ferry runs no other connectors", key=CLASS, line=entry.line)
+        problems.add(f"must be {', '.join(PARTS)}: Ferry runs no other connectors", entry)
     return PARTS.get(name)
 
 

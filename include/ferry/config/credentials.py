@@ -73,10 +73,7 @@ class AssertionFile:
 
 @dataclass(frozen=True)
 class JwtAssertion:
-    """Tokens from a token endpoint for a JWT in place of a password (RFC 7523).
-
-    `as_client`: the JWT proves who the client is, in the client credentials grant. Otherwise the JWT is the grant itself.
-    """
+    """Tokens from a token endpoint for a JWT (RFC 7523). `as_client`: it proves who the client is; otherwise it is the grant itself."""
 
     url: str
     assertion: SignedAssertion | AssertionFile
@@ -124,8 +121,7 @@ class OwnTokens:
 class AwsIam:
     """Tokens that AWS's signer makes for a listener of Amazon MSK. Without profile and role: by the credentials that AWS's SDK finds."""
 
-    # The cluster's region; None: the SDK's.
-    region: str | None = None
+    region: str | None = None  # The cluster's region; None: the SDK's.
     profile: str | None = None
     role: str | None = None
     session_name: str = "aws-msk-iam-auth"

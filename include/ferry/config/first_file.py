@@ -1,7 +1,7 @@
 """The first mm2.properties of a new user, from a few answers (pure). It has comments, and MirrorMaker 2 reads it too."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ferry.config.jaas import MODULES, LoginModule
@@ -50,7 +50,10 @@ def _lines(answers: FirstFile) -> Iterator[str]:
     yield f"# Copies topics from {source.alias} to {target.alias}. MirrorMaker 2 reads the same file."
     yield "# Every key: docs/properties.md. Examine it: ferry doctor. What a run would do: ferry plan."
     yield entry_line("clusters", f"{source.alias}, {target.alias}")
-    yield from _providers((source, target))
+    if names := sorted({name for side in (source, target) for name in _PROVIDER.findall(side.password)}):
+        yield "# Where ${env:NAME} and ${file:/path:key} are looked up, on Spark's workers too."
+        yield entry_line("config.providers", ", ".join(names))
+        yield from (entry_line(f"config.providers.{name}.class", PROVIDERS[name]) for name in names)
     for role, side in (("The source, which is only read.", source), ("The target.", target)):
         yield ""
         yield f"# {role}"
@@ -75,14 +78,6 @@ def _lines(answers: FirstFile) -> Iterator[str]:
     yield f"# With these two nothing is ever written to {source.alias}: no heartbeats of the other direction."
     yield entry_line(f"{target.alias}->{source.alias}.enabled", "false")
     yield entry_line(f"{target.alias}->{source.alias}.emit.heartbeats.enabled", "false")
-
-
-def _providers(sides: Iterable[ClusterAnswers]) -> Iterator[str]:
-    names = sorted({name for side in sides for name in _PROVIDER.findall(side.password)})
-    if names:
-        yield "# Where ${env:NAME} and ${file:/path:key} are looked up, on Spark's workers too."
-        yield entry_line("config.providers", ", ".join(names))
-        yield from (entry_line(f"config.providers.{name}.class", PROVIDERS[name]) for name in names)
 
 
 def _cluster(side: ClusterAnswers) -> Iterator[str]:

@@ -13,15 +13,7 @@ from shlex import quote
 from typing import Any, Literal
 
 from ferry.config.cluster import Cluster
-from ferry.config.settings import (
-    AclSettings,
-    AlertSettings,
-    HandlingSettings,
-    MirroringSettings,
-    WantedReplicas,
-    properties_of,
-    read_from,
-)
+from ferry.config.settings import AclSettings, AlertSettings, HandlingSettings, MirroringSettings, WantedReplicas, properties_of, read_from
 from ferry.errors import ConfigError
 from ferry.policy.custom_classes import is_custom
 from ferry.policy.filters import ConfigPropertyRule, CustomFilter, DefaultConfigPropertyFilter, IncludeExclude, NameRule
@@ -54,10 +46,7 @@ def with_commands(text: str, flow: str, config: Path | str) -> str:
 
 @dataclass(frozen=True)
 class Flow:
-    """A flow `A->B`. Sizes are in bytes, and times in seconds where no other unit is named.
-
-    A replication factor may be -1, the broker's default.
-    """
+    """A flow `A->B`. Sizes in bytes, times in seconds if no other unit is named. A replication factor may be -1, the broker's default."""
 
     name: str
     source: Cluster
@@ -127,13 +116,8 @@ class Flow:
     def policy(self) -> ReplicationPolicy:
         """Gives names to remote topics. ConfigError for an unknown class, or a custom class that cannot be made."""
         try:
-            return replication_policy(
-                self.replication_policy_class,
-                self.source.alias,
-                self.separator,
-                internal_separator=self.internal_separator_enabled,
-                properties=self.class_properties,
-            )
+            name, own = self.replication_policy_class, self.internal_separator_enabled
+            return replication_policy(name, self.source.alias, self.separator, internal_separator=own, properties=self.class_properties)
         except ConfigError as problem:
             raise ConfigError(f"flow {self.name}: {problem}") from None
 
@@ -171,15 +155,8 @@ class Flow:
 
     @property
     def topic_rules(self) -> TopicRules:
-        return TopicRules(
-            self.source.alias,
-            self.target.alias,
-            self.policy,
-            self.topic_filter,
-            self.mirroring.heartbeats_replication_enabled,
-            self.separator,
-            self.replication_policy_class,
-        )
+        heartbeats, policy_class = self.mirroring.heartbeats_replication_enabled, self.replication_policy_class
+        return TopicRules(self.source.alias, self.target.alias, self.policy, self.topic_filter, heartbeats, self.separator, policy_class)
 
     @property
     def named_topics(self) -> frozenset[str]:
@@ -203,10 +180,7 @@ class Flow:
         return position_group(self.source.alias)
 
     def transactional_id(self, holder: int | str) -> str:
-        """The stable transactional id of a lane (`holder`: its number), of the whole run, of a recovery, or of the ledger's compaction.
-
-        With an empty `holder`: the beginning that they all share.
-        """
+        """The stable transactional id of a lane (its number), a run, a recovery or the ledger's compaction. Empty: what all begin with."""
         return f"ferry-{self.name}-{holder}"
 
     def setting(self, key: str, default: Any = None) -> Any:

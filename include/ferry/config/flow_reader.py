@@ -14,11 +14,13 @@ from datetime import datetime
 from typing import Any, Literal
 
 from ferry.config.cluster import Cluster
+from ferry.config.connector_file import HEARTBEATS, IDENTITY_CLASS
 from ferry.config.flow import Flow
 from ferry.config.keys import CLASS_KEYS, TOP_LEVEL_CLASS_KEYS, is_custom_key
 from ferry.config.problems import Problems
 from ferry.config.properties import Entry
 from ferry.config.registry import FLOW_PROPERTIES
+from ferry.config.registry.flows import MM2
 from ferry.config.registry.kinds import REPLICATION_FACTOR
 from ferry.config.registry.property import Effect
 from ferry.config.settings import CALLBACK, CALLBACK_ARGS, HANDLER, HANDLER_ARGS, LISTENER, LISTENER_ARGS, REROUTE, read_settings
@@ -27,8 +29,6 @@ from ferry.errors import ConfigError
 from ferry.handling.loading import check_handler, check_listener
 from ferry.policy.custom_classes import is_custom
 
-_ENABLED = "enabled"
-_HEARTBEATS = "emit.heartbeats.enabled"
 _REPLICATION_CLASS = "replication.policy.class"
 _SEPARATOR = "replication.policy.separator"
 _EMIT_SYNCS = "emit.offset-syncs.enabled"
@@ -59,10 +59,10 @@ class FlowReader:
         MirrorMakerConfig.clusterPairs reads two flags of the pair by Boolean.parseBoolean, for which `true ` (trailing blank) is false. But
         heartbeats are on by default, so the pair gets its connectors anyway. The connectors trim the value of `enabled`.
         """
-        own = self.sources.entries.get(f"{self.pair.name}.{_ENABLED}")
-        heartbeats = self._entry(_HEARTBEATS)
+        own = self.sources.entries.get(f"{self.pair.name}.enabled")
+        heartbeats = self._entry(HEARTBEATS)
         started = (own is not None and _parse_boolean(own.value)) or heartbeats is None or _parse_boolean(heartbeats.value)
-        return started and bool(self.value(_ENABLED))
+        return started and bool(self.value("enabled"))
 
     def read(self, source: Cluster, target: Cluster) -> Flow:
         """The flow. Reports problems that concern several properties at once."""
@@ -99,7 +99,7 @@ class FlowReader:
     def _reverse_heartbeat(self) -> Literal["off", "default", "asked"]:
         """MirrorMakerConfig.clusterPairs starts a heartbeat connector for every pair that does not switch it off."""
         reverse = Pair(self.pair.target, self.pair.source)
-        entry = self.sources.of_flow(reverse, _HEARTBEATS)
+        entry = self.sources.of_flow(reverse, HEARTBEATS)
         if FlowReader(self.sources, reverse, self.problems).enabled or (entry is not None and not _parse_boolean(entry.value)):
             return "off"
         return "asked" if entry is not None and entry.key.startswith(reverse.name) else "default"
@@ -110,15 +110,14 @@ class FlowReader:
             return name
         # The kind gives the simple name; Java's full name is the one that MM2 and its clients use. All other classes that the kind knows
         # keep the names of topics.
-        simple = "DefaultReplicationPolicy" if name == "DefaultReplicationPolicy" else "IdentityReplicationPolicy"
-        return f"org.apache.kafka.connect.mirror.{simple}"
+        return f"{MM2}{name}" if name == "DefaultReplicationPolicy" else IDENTITY_CLASS
 
     def _separator(self, separator: str) -> str:
         """The separator; an empty one is a problem. MM2 accepts it, and then does not recognise its own remote topics."""
         entry = self._entry(_SEPARATOR)
         if separator or entry is None:
             return separator
-        if self._policy_class().endswith(".IdentityReplicationPolicy"):
+        if self._policy_class() == IDENTITY_CLASS:
             self.problems.warn(
                 "is empty. Topics keep their names in any case, and in the names of internal topics Ferry writes a dot", entry
             )
@@ -154,7 +153,7 @@ class FlowReader:
                 continue
             told = entry.value.strip() or "nothing"
             # The alias of the target is in no name of a remote topic, and an empty one names no cluster.
-            if side == "target" or not entry.value.strip() or self._policy_class().endswith(".IdentityReplicationPolicy"):
+            if side == "target" or not entry.value.strip() or self._policy_class() == IDENTITY_CLASS:
                 self.problems.warn(f"says {told}, and clusters says {alias}: Ferry takes {alias}", entry)
             else:
                 what = f"says {told}, and clusters says {alias}: MM2 would write {told} into the names of topics. Remove this key, or"
@@ -165,8 +164,7 @@ class FlowReader:
         required = self._entry("exactly.once.support")
         if required is None or self.value("exactly.once.support") != "required":
             return
-        off = self._entry("transaction.producer")
-        if off is not None and not self.value("transaction.producer"):
+        if (off := self._entry("transaction.producer")) and not self.value("transaction.producer"):
             self.problems.add(f"is false, but {required.key} is required: change one", off)
         if isolation is None or isolation.value.reveal().strip().lower() != "read_committed":
             self.problems.add(
@@ -180,8 +178,7 @@ class FlowReader:
         if emit is None or self.value(_EMIT_SYNCS):
             return
         for name in ("offset-syncs.topic.location", "offset-syncs.topic.replication.factor"):
-            other = self._entry(name)
-            if other is not None:
+            if other := self._entry(name):
                 self.problems.add(f"is false, but {other.key} is set, which MM2 refuses: remove one", emit)
         if self.value("emit.checkpoints.enabled"):
             self.problems.warn(
@@ -225,8 +222,7 @@ class FlowReader:
     def _check_classes(self, flow: Flow) -> None:
         """Make each custom class and call it once, so that loading the file reports a bad one."""
         for key, ask in _CLASS_CHECKS.items():
-            entry = self._entry(key)
-            if entry is not None and is_custom(str(self.value(key))):
+            if (entry := self._entry(key)) and is_custom(str(self.value(key))):
                 try:
                     ask(flow)
                 except ConfigError as problem:

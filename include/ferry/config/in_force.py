@@ -39,7 +39,7 @@ class InForce:
 def in_force(flow: Flow, sources: Sources) -> tuple[InForce, ...]:
     """The flow's properties, then those of its clusters and their clients. Those that a client has by default are left out."""
     pair = Pair(flow.source.alias, flow.target.alias)
-    return (*_of_flow(pair, sources), *_custom(pair, sources), *_of_clusters(flow, sources.entries))
+    return (*_of_flow(pair, sources), *_of_clusters(flow, sources.entries))
 
 
 def _of_flow(pair: Pair, sources: Sources) -> Iterator[InForce]:
@@ -49,10 +49,7 @@ def _of_flow(pair: Pair, sources: Sources) -> Iterator[InForce]:
         entry = sources.of_flow(pair, name)
         default = InForce(pair.name, name, Secret(known.default or ""), "", 0, known.meaning)
         yield default if entry is None else _written(pair.name, known, entry)
-
-
-def _custom(pair: Pair, sources: Sources) -> Iterator[InForce]:
-    """Properties that only custom classes know. Only the classes know whether they are secret."""
+    # Properties that only custom classes know. Only the classes know whether they are secret.
     for key, entry in sources.entries.items():
         name = key.removeprefix(f"{pair.name}.")
         if is_custom_key(name, TOP_LEVEL_CLASS_KEYS if key == name else CLASS_KEYS):
@@ -84,7 +81,7 @@ def _written(of: str, known: Property, entry: Entry) -> InForce:
         value = _reference(entry.value)
     else:
         value = _SECRETS_OF_URL.sub(lambda found: (found[1] or found[2]) + HIDDEN, without_secrets(entry.value.strip()))
-    return InForce(of, known.name, Secret(value), entry.key, int(entry.line), known.meaning)
+    return InForce(of, known.name, Secret(value), entry.key, entry.line, known.meaning)
 
 
 def _reference(text: str) -> str:

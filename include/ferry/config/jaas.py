@@ -18,6 +18,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _ESCAPE = re.compile(r"\\([0-3][0-7]{0,2}|[4-7][0-7]?|.)", re.DOTALL)
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"})
 _CONTROLS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _FLAGS = frozenset({"required", "requisite", "sufficient", "optional"})
 MODULES_PACKAGE = "org.apache.kafka.common.security."
@@ -42,12 +43,8 @@ class LoginModule:
     @property
     def text(self) -> str:
         """The value of `sasl.jaas.config`."""
-        return f"{self.java_class} required {' '.join(f'{name}={_quoted(value)}' for name, value in self.options.items())};"
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
-    return f'"{escaped}"'
+        options = " ".join(f'{name}="{value.translate(_ESCAPES)}"' for name, value in self.options.items())
+        return f"{self.java_class} required {options};"
 
 
 def parse_jaas(text: str) -> LoginModule:

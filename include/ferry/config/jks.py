@@ -60,9 +60,8 @@ def uncovered(key: CoveredKey, password: str) -> bytes:
         stream += last
     plain = bytes(one ^ other for one, other in zip(covered, stream, strict=False))
     if _sha1(spelled + plain) != digest:
-        raise Unreadable(
-            f"holds the private key {key.alias}, but its password is not ssl.key.password (if that is not set: ssl.keystore.password)"
-        )
+        what = "but its password is not ssl.key.password (if that is not set: ssl.keystore.password)"
+        raise Unreadable(f"holds the private key {key.alias}, {what}")
     return plain
 
 

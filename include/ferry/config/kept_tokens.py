@@ -34,17 +34,13 @@ class KeptToken:
         """A token that has not expired. FerryError if the source gives none."""
         with self._lock:
             if time.monotonic() >= self._renew_at:
-                self._renew()
+                try:
+                    self._token, self._expiry = self._fetch()
+                    self._renew_at = time.monotonic() + (self._expiry - time.time()) * USABLE_SHARE
+                except FerryError:
+                    if self._expiry <= time.time():  # otherwise this login still has a token, and the next one asks again
+                        raise
             return self._token, self._expiry
-
-    def _renew(self) -> None:
-        try:
-            self._token, self._expiry = self._fetch()
-        except FerryError:
-            if self._expiry <= time.time():
-                raise
-            return  # the next login asks again, and this one still has a token
-        self._renew_at = time.monotonic() + (self._expiry - time.time()) * USABLE_SHARE
 
 
 @cache

@@ -52,23 +52,18 @@ class KeytabMechanism(SaslMechanismGSSAPI):  # type: ignore[misc]
     def _step(self, told: bytes | None) -> bytes | None:
         try:
             if self._client_ctx is None:
+                # The tickets that this process keeps, if they live long enough. Otherwise libgssapi gets new ones from the KDC.
+                store = {"client_keytab": f"FILE:{self._login.keytab}", "ccache": f"MEMORY:ferry-{self._login.principal}"}
+                own, kerberos = gssapi.Name(self._login.principal, gssapi.NameType.kerberos_principal), gssapi.MechType.kerberos
+                tickets = gssapi.Credentials(name=own, usage="initiate", mechs=[kerberos], store=store)
                 name = gssapi.Name(self.auth_id, gssapi.NameType.hostbased_service)
-                self._client_ctx = gssapi.SecurityContext(
-                    name=name, creds=_tickets(self._login), mech=gssapi.MechType.kerberos, usage="initiate"
-                )
+                self._client_ctx = gssapi.SecurityContext(name=name, creds=tickets, mech=kerberos, usage="initiate")
             token: bytes | None = self._client_ctx.step(told)
         except gssapi.exceptions.GSSError as problem:
             kind = ClusterUnreachable if problem.min_code in _NO_KDC else AuthenticationFailed
             what = f"no Kerberos ticket of {self._login.principal} for {self.auth_id}: {problem.gen_message()}"
             raise kind(f"{what}; check sasl.jaas.config and krb5.conf") from None
         return token
-
-
-def _tickets(login: Kerberos) -> gssapi.Credentials:
-    """The tickets that this process keeps, if they live long enough. Otherwise libgssapi gets new ones from the KDC."""
-    store = {"client_keytab": f"FILE:{login.keytab}", "ccache": f"MEMORY:ferry-{login.principal}"}
-    name = gssapi.Name(login.principal, gssapi.NameType.kerberos_principal)
-    return gssapi.Credentials(name=name, usage="initiate", mechs=[gssapi.MechType.kerberos], store=store)
 
 
 @cache
@@ -83,10 +78,7 @@ def _has_gssapi() -> bool:
 
 
 def _require_both() -> None:
-    """ConfigError if librdkafka was built without Kerberos.
-
-    The settings of both clients check this. Otherwise a run could begin with one client, and stop where it first needs the other.
-    """
+    """ConfigError if librdkafka was built without Kerberos. Both clients ask: a run must not stop where it first needs the other one."""
     if not _has_gssapi():
         what = "a login by Kerberos needs a librdkafka that was built for it, and the one in confluent-kafka's wheels was not"
         raise ConfigError(f"{what}: build both, here and on Spark's executors, as docs/security.md says")
@@ -103,11 +95,9 @@ def librdkafka_kerberos(login: Kerberos) -> dict[str, object]:
     """Settings of librdkafka; ConfigError if it was built without Kerberos, or if this process logs in as somebody else already."""
     _require_both()
     with _lock:
-        others = _principals - {login.principal}
-        if others:
-            raise ConfigError(
-                f"one process logs in as one Kerberos principal, and this one as {others.pop()}, not also as {login.principal}"
-            )
+        if others := _principals - {login.principal}:
+            what = f"one process logs in as one Kerberos principal, and this one as {others.pop()}, not also as {login.principal}"
+            raise ConfigError(what)
         _principals.add(login.principal)
     return {
         "sasl.kerberos.service.name": login.service,

@@ -45,10 +45,7 @@ class Recognised:
 
 @dataclass(frozen=True)
 class Keys:
-    """The keys that a file with these clusters and config providers may hold.
-
-    `custom_classes`: those of CLASS_KEYS that name a custom class in this file. Such a class may have properties that only it knows.
-    """
+    """The keys that a file may hold. `custom_classes`: those of CLASS_KEYS that name a custom class, which may have own properties."""
 
     aliases: tuple[str, ...]
     providers: tuple[str, ...] = ()
@@ -107,24 +104,18 @@ def is_custom_key(name: str, class_keys: Iterable[str]) -> bool:
 
 def flow_key(pair: Pair, rest: str) -> Recognised | None:
     """The reading of `A->B.<rest>`."""
-    if rest in FLOW_KEYS:
-        return Recognised(FLOW_KEYS[rest])
     if rest.startswith(("transforms.", "predicates.")):
         return Recognised(_TRANSFORMS)
     if rest.startswith("topic.creation."):
         return Recognised(_TOPIC_CREATION)
-    return Recognised(WORKER_PROPERTIES[rest]) if rest in WORKER_PROPERTIES else _flow_client_key(pair, rest)
-
-
-def _flow_client_key(pair: Pair, rest: str) -> Recognised | None:
-    known = CLIENT_PROPERTIES.get(rest)
-    if known is not None:
+    if found := FLOW_KEYS.get(rest) or WORKER_PROPERTIES.get(rest):
+        return Recognised(found)
+    if known := CLIENT_PROPERTIES.get(rest):
         role = _a_role(known)
         alias = pair.target if role == "producer" else pair.source
         where = f"{alias}.{rest}" if known.login else f"{alias}.{role}.{rest}"
         return Recognised(known, f"MM2 drops it here: write it for a cluster, as {where}")
-    overriding = _OF_ROLES.get(rest.replace("producer.override.", "producer.", 1))
-    if overriding is not None:
+    if overriding := _OF_ROLES.get(rest.replace("producer.override.", "producer.", 1)):
         return Recognised(overriding)
     side, _, name = rest.partition(".cluster.")
     of_side = CLIENT_PROPERTIES.get(name) if side in SIDES else None
@@ -137,8 +128,7 @@ def cluster_key(alias: str, rest: str) -> Recognised | None:
     """The reading of `A.<rest>`."""
     if rest in CLUSTER_KEYS:
         return Recognised(CLUSTER_KEYS[rest])
-    known = CLIENT_PROPERTIES.get(rest)
-    if known is not None:
+    if known := CLIENT_PROPERTIES.get(rest):
         # Connect's workers share a few names with clients; as worker properties they have no effect.
         dropped = rest not in WORKER_PROPERTIES
         return Recognised(known, f"MM2's clients drop it here: write {alias}.{_a_role(known)}.{rest}" if dropped else "")
@@ -151,8 +141,7 @@ def cluster_key(alias: str, rest: str) -> Recognised | None:
 
 def top_level_key(key: str) -> Recognised | None:
     """The reading of a key without a cluster or flow in front."""
-    known = TOP_LEVEL_KEYS.get(key)
-    if known is not None:
+    if known := TOP_LEVEL_KEYS.get(key):
         return Recognised(known, f"MM2 drops it at the top level: write <source>-><target>.{key}" if known.scope is Scope.FLOW_ONLY else "")
     if key.startswith(("transforms.", "predicates.", "topic.creation.")):
         return Recognised(_TOPIC_CREATION, "MM2 drops it at the top level")

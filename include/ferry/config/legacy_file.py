@@ -13,12 +13,11 @@ offset syncs. Entries of the client files keep their file, line and key.
 import math
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
 
 from ferry.config.connector_file import AROUND, HEARTBEATS, IDENTITY_CLASS, RENAME, rename_off
 from ferry.config.keys import closest_key
 from ferry.config.problems import Problems, located
-from ferry.config.properties import Entry, LineOf, PropertiesFile, read_properties
+from ferry.config.properties import Entry, PropertiesFile, read_properties
 from ferry.config.registry import CLIENT_PROPERTIES, FLOW_PROPERTIES
 from ferry.config.registry.ferry import LONGEST_TRANSACTION, SHORTEST_TRANSACTION
 from ferry.config.settings import ABORT, HANDLER, HANDLER_ARGS, LISTENER, LISTENER_ARGS
@@ -65,7 +64,7 @@ class _Reading:
     def __init__(self, file: PropertiesFile) -> None:
         self.file = file
         self.entries: dict[str, Entry] = {}
-        self.notes: list[tuple[int, str, str]] = []
+        self.notes: list[tuple[Entry, str]] = []
         self.begun: list[Entry] = []
         self.problems = Problems(file.path)
         self.source, self.target = self._alias(SOURCE_ALIAS, "source"), self._alias(TARGET_ALIAS, "target")
@@ -113,7 +112,7 @@ class _Reading:
         seconds = min(LONGEST_TRANSACTION, max(SHORTEST_TRANSACTION, math.ceil(milliseconds / 1000)))
         if seconds * 1000 != milliseconds:
             what = f"becomes {seconds} s, the age at which a transaction is committed ({SHORTEST_TRANSACTION} to {LONGEST_TRANSACTION})"
-            self.notes.append((entry.line, entry.key, what))
+            self.notes.append((entry, what))
         self.entries[f"{self.pair}.ferry.transaction.seconds"] = replace(entry, value=str(seconds))
 
     def _topics(self) -> None:
@@ -136,21 +135,21 @@ class _Reading:
     def _client_file(self, option: str, alias: str, roles: tuple[str, ...]) -> None:
         entry = self.file.entries.get(option)
         if entry is None or not entry.value.strip():
-            self.problems.add("is missing: give the path of the client's properties file", key=option, line=entry.line if entry else 0)
+            self.problems.add("is missing: give the path of the client's properties file", entry, key=option)
             return
-        path = Path(entry.value.strip())
         try:
-            client = read_properties(path if path.is_absolute() else self.file.path.parent / path)
+            client = read_properties(self.file.path.parent / entry.value.strip())
         except ConfigError as problem:
-            self.problems.add(str(problem), key=option, line=entry.line)
+            self.problems.add(str(problem), entry, key=option)
             return
-        self.begun += [replace(begun, line=LineOf(begun.line, client.path)) for begun in client.begun]
-        for name, written in client.entries.items():
-            self._client_entry(replace(written, line=LineOf(written.line, client.path)), name, alias, roles)
+        self.begun += client.begun
+        for written in client.entries.values():
+            self._client_entry(written, alias, roles)
         if not {"bootstrap.servers", *_ANCIENT} & set(client.entries):
             raise ConfigError(located(client.path, 0, "bootstrap.servers", "is missing: add the cluster's servers, as host:port pairs"))
 
-    def _client_entry(self, entry: Entry, name: str, alias: str, roles: tuple[str, ...]) -> None:
+    def _client_entry(self, entry: Entry, alias: str, roles: tuple[str, ...]) -> None:
+        name = entry.key
         known = CLIENT_PROPERTIES.get(name)
         if name.startswith("config.providers"):
             self.entries.setdefault(name, entry)
@@ -160,14 +159,11 @@ class _Reading:
             role = next(role for role in roles if role in known.roles)
             self.entries[f"{alias}.{role}.{name}"] = entry
         elif name in _ANCIENT:
-            self.problems.add(f"belongs to clients that no longer exist: write {_ANCIENT[name]}", key=name, line=entry.line)
+            self.problems.add(f"belongs to clients that no longer exist: write {_ANCIENT[name]}", entry)
         else:
-            self._unknown(entry, name, roles[0])
-
-    def _unknown(self, entry: Entry, name: str, role: str) -> None:
-        names = [*(known.name for known in CLIENT_PROPERTIES.values() if role in known.roles), *FLOW_PROPERTIES]
-        near = closest_key(name, names)
-        if near and name not in names:
-            self.problems.add(f"is not a property of Kafka's {role}", key=name, line=entry.line, nearest=near)
-        else:
-            self.notes.append((entry.line, name, f"has no effect: it is not a property of Kafka's {role}"))
+            names = [*(known.name for known in CLIENT_PROPERTIES.values() if roles[0] in known.roles), *FLOW_PROPERTIES]
+            near = closest_key(name, names)
+            if near and name not in names:
+                self.problems.add(f"is not a property of Kafka's {roles[0]}", entry, nearest=near)
+            else:
+                self.notes.append((entry, f"has no effect: it is not a property of Kafka's {roles[0]}"))

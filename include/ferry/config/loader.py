@@ -24,7 +24,7 @@ from ferry.config.login import read_login
 from ferry.config.loops import find_loops
 from ferry.config.oauth_login import CLIENT_ID, ENDPOINT_URL, JAAS
 from ferry.config.older_names import with_successors
-from ferry.config.problems import NO_LINE, Problems, PropertyError
+from ferry.config.problems import Problems, PropertyError, located
 from ferry.config.properties import GOES_ON, PEM_BEGIN, PropertiesFile, read_properties
 from ferry.config.providers import Providers, UnresolvedReference, read_providers
 from ferry.config.registry import kinds
@@ -38,8 +38,6 @@ from ferry.policy.naming import ALIAS, ALIAS_WANTS
 
 @dataclass(frozen=True)
 class FerryConfig:
-    """A whole file."""
-
     path: Path
     clusters: Mapping[str, Cluster] = field(hash=False)
     # The enabled ones.
@@ -53,8 +51,7 @@ class FerryConfig:
 
     def flow(self, name: str) -> Flow:
         """The enabled flow `A->B`. ArgumentError with the known flows if there is no such flow."""
-        found = next((flow for flow in self.flows if flow.name == name), None)
-        if found is not None:
+        if found := next((flow for flow in self.flows if flow.name == name), None):
             return found
         known = [flow.name for flow in self.flows]
         hint = nearest_name(name, known)
@@ -88,10 +85,9 @@ def examine(file: PropertiesFile) -> tuple[Problems, frozenset[str]]:
 def _names_its_module(written: ClientSettings) -> bool:
     """Whether sasl.jaas.config holds references only in the values of its options."""
     text = written.text(JAAS)
-    try:
+    with suppress(ValueError):
         return text is not None and "." in parse_jaas(text).java_class
-    except ValueError:
-        return False
+    return False
 
 
 class _Loader:
@@ -106,13 +102,12 @@ class _Loader:
 
     def load(self) -> FerryConfig:
         for entry in self._file.overridden:
-            winner = next((found for found in self._file.entries.values() if found.key == entry.key), None)
-            if winner is not None:
+            if winner := next((found for found in self._file.entries.values() if found.key == entry.key), None):
                 self.problems.warn(f"is given again in line {winner.line}, which wins", entry)
-        for line, key, what in self._file.notes:
-            self.problems.warn(what, key=key, line=line)
+        for entry, what in self._file.notes:
+            self.problems.warn(what, entry)
         for entry in self._file.begun:
-            self.problems.add(GOES_ON, key="" if PEM_BEGIN in entry.key else entry.key, line=entry.line)
+            self.problems.add(GOES_ON, replace(entry, key="") if PEM_BEGIN in entry.key else entry)
         providers = read_providers(self._file.entries, self.problems)
         aliases = self._aliases(providers)
         # Without clusters no other key can be judged.
@@ -128,12 +123,14 @@ class _Loader:
             hint = one if len(aliases) < 2 else f"add {aliases[0]}->{aliases[1]}.enabled=true"
             self.problems.add(f"No source->target replication flows: {hint}")
         self.problems.raise_if_any()
-        self._check_loops(sources, flows)
+        for flow, key, what in find_loops(flows):
+            given = sources.of_flow(Pair(flow.source.alias, flow.target.alias), key)
+            self.problems.add(what, given, key=f"{flow.name}.{key}")
+        self.problems.raise_if_any()
         reader = FlowReader(sources, Pair("", ""), Problems(self._file.path))  # no key of a pair matches
         top_level = {alias: reader.read(cluster, cluster) for alias, cluster in clusters.items()}
-        return FerryConfig(
-            self._file.path, clusters, flows, self.problems.warnings, top_level, {flow.name: in_force(flow, sources) for flow in flows}
-        )
+        warnings = tuple(located(*told) for told in self.problems.warned)
+        return FerryConfig(self._file.path, clusters, flows, warnings, top_level, {flow.name: in_force(flow, sources) for flow in flows})
 
     def _aliases(self, providers: Providers) -> tuple[str, ...]:
         entry = self._file.entries.get("clusters")
@@ -240,8 +237,7 @@ class _Loader:
                 servers = {server.lower() for server in kinds.SERVERS.parse(setting.value.reveal())}
             except ValueError:
                 continue  # reported when the entry was checked by itself
-            other = next((seen[server] for server in sorted(servers) if server in seen), None)
-            if other is not None:
+            if other := next((seen[server] for server in sorted(servers) if server in seen), None):
                 self.problems.add(f"has a server of cluster {other}: a flow must not copy a cluster to itself", setting)
             seen |= dict.fromkeys(servers - seen.keys(), alias)
 
@@ -268,9 +264,3 @@ class _Loader:
                 mirroring = replace(flow.mirroring, **left_out)
                 flows.append(replace(flow, copies=self._file.copies, mirroring=mirroring, aliases=frozenset(aliases)))
         return flows
-
-    def _check_loops(self, sources: Sources, flows: tuple[Flow, ...]) -> None:
-        for flow, key, what in find_loops(flows):
-            entry = sources.of_flow(Pair(flow.source.alias, flow.target.alias), key)
-            self.problems.add(what, key=f"{flow.name}.{key}", line=entry.line if entry else NO_LINE)
-        self.problems.raise_if_any()

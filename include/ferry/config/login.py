@@ -4,6 +4,7 @@ It follows Kafka's SaslClientAuthenticator and login modules. Ferry refuses, wit
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ferry.config.client_settings import ClientSettings
@@ -36,6 +37,9 @@ class Login:
         return None if self.credentials is None else self.credentials.user
 
 
+Read = Callable[[ClientSettings, LoginModule], Password | Kerberos | Tokens]
+
+
 def read_login(settings: ClientSettings) -> Login:
     """The login that the properties describe; ConfigError if it is incomplete or not supported."""
     protocol: str = settings.value("security.protocol")
@@ -44,18 +48,8 @@ def read_login(settings: ClientSettings) -> Login:
     mechanism: str = settings.value("sasl.mechanism")
     if mechanism not in MODULES:
         raise settings.problem("sasl.mechanism", f"{mechanism} is not offered: use {_OFFERED}")
-    return Login(protocol, mechanism, _credentials(settings, mechanism, _login_module(settings, mechanism)))
-
-
-def _credentials(settings: ClientSettings, mechanism: str, module: LoginModule) -> Password | Kerberos | Tokens:
-    match mechanism:
-        case "OAUTHBEARER":
-            return read_tokens(settings, module)
-        case "AWS_MSK_IAM":
-            return read_aws(settings, module)
-        case "GSSAPI":
-            return _kerberos(settings, module)
-    return _password(settings, module)
+    read: Read = {"OAUTHBEARER": read_tokens, "AWS_MSK_IAM": read_aws, "GSSAPI": _kerberos}.get(mechanism, _password)
+    return Login(protocol, mechanism, read(settings, _login_module(settings, mechanism)))
 
 
 def _login_module(settings: ClientSettings, mechanism: str) -> LoginModule:
@@ -95,7 +89,6 @@ def _kerberos(settings: ClientSettings, module: LoginModule) -> Kerberos:
 def _password(settings: ClientSettings, module: LoginModule) -> Password:
     if module.options.get("tokenauth", "").lower() == "true":
         raise settings.problem(JAAS, "delegation tokens (tokenauth) are not offered: use a user's own password")
-    missing = [option for option in ("username", "password") if not module.options.get(option)]
-    if missing:
+    if missing := [option for option in ("username", "password") if not module.options.get(option)]:
         raise settings.problem(JAAS, f"lacks {' and '.join(missing)}")
     return Password(module.options["username"], Secret(module.options["password"]))

@@ -31,12 +31,20 @@ def find_loops(flows: Iterable[Flow]) -> list[LoopProblem]:
     for topic in (ANY_TOPIC, *sorted({topic for flow in keeping for topic in flow.named_topics})):
         edges = {(flow.source.alias, flow.target.alias): flow for flow in keeping if _copies(flow, topic)}
         for edge, flow in edges.items():
-            ring = _ring(edge, edges)
-            if ring:
-                found.setdefault(("ring", frozenset(ring)), _ring_problem(flow, ring, topic))
-            other = edges.get((edge[1], edge[0]))
-            if other is not None and not flow.exactly_once:
-                found.setdefault(("pair", frozenset({flow.name})), _pair_problem(flow, other, topic))
+            if ring := _ring(edge, edges):
+                which = f"topic {topic}" if topic else "topics that all of them match"
+                what = (
+                    f"keeps topic names, and so do all flows of the ring {', '.join(ring)}: records of {which} would go round for ever; "
+                    "disable one of these flows, leave the topics out of one with topics.exclude, or use DefaultReplicationPolicy"
+                )
+                found.setdefault(("ring", frozenset(ring)), (flow, "replication.policy.class", what))
+            if (other := edges.get((edge[1], edge[0]))) and not flow.exactly_once:
+                which = f"topic {topic}" if topic else "the same topics"
+                what = (
+                    f"is false, but {other.name} copies {which} back under the same names: records that {flow.name} copied but that are in "
+                    f"no ledger would come back; set {flow.name}.transaction.producer = true, or disable {other.name}"
+                )
+                found.setdefault(("pair", frozenset({flow.name})), (flow, "transaction.producer", what))
     return list(found.values())
 
 
@@ -50,34 +58,15 @@ def _copies(flow: Flow, topic: str) -> bool:
 
 def _ring(edge: Edge, edges: Mapping[Edge, Flow]) -> tuple[str, ...]:
     """Names of the flows of a shortest ring that begins with `edge` and does not go straight back; empty if there is none."""
-    first, goal = edge[1], edge[0]
-    ways: dict[str, tuple[str, ...]] = {first: (edges[edge].name,)}
-    waiting = [first]
+    waiting: list[tuple[Edge, ...]] = [(edge,)]
+    reached = {edge[1]}
     while waiting:
-        here = waiting.pop(0)
-        for (source, target), flow in edges.items():
-            if source != here or target in ways or (source, target) == (first, goal):
-                continue
-            ways[target] = (*ways[here], flow.name)
-            if target == goal:
-                return ways[target]
-            waiting.append(target)
+        way = waiting.pop(0)
+        for source, target in edges:
+            if source == way[-1][1] and target not in reached and (source, target) != edge[::-1]:
+                longer = (*way, (source, target))
+                if target == edge[0]:
+                    return tuple(edges[one].name for one in longer)
+                reached.add(target)
+                waiting.append(longer)
     return ()
-
-
-def _ring_problem(flow: Flow, ring: tuple[str, ...], topic: str) -> LoopProblem:
-    which = f"topic {topic}" if topic else "topics that all of them match"
-    what = (
-        f"keeps topic names, and so do all flows of the ring {', '.join(ring)}: records of {which} would go round for ever; disable one of "
-        "these flows, leave the topics out of one with topics.exclude, or use DefaultReplicationPolicy"
-    )
-    return flow, "replication.policy.class", what
-
-
-def _pair_problem(flow: Flow, other: Flow, topic: str) -> LoopProblem:
-    which = f"topic {topic}" if topic else "the same topics"
-    what = (
-        f"is false, but {other.name} copies {which} back under the same names: records that {flow.name} copied but that are in no ledger "
-        f"would come back; set {flow.name}.transaction.producer = true, or disable {other.name}"
-    )
-    return flow, "transaction.producer", what

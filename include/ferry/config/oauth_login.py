@@ -33,8 +33,6 @@ CLIENT_ID = f"{_OAUTH}client.credentials.client.id"
 ENDPOINT_URL = f"{_OAUTH}token.endpoint.url"
 ASSERTION = f"{_OAUTH}assertion."
 RETRIEVER = f"{_OAUTH}jwt.retriever.class"
-# The one method of a class that gives tokens.
-METHOD = "token"
 _EXTENSION = "extension_"
 _UNSECURED = "unsecuredLogin"
 # As in the host names of MSK: b-1.name.abc123.c2.kafka.eu-west-1.amazonaws.com.
@@ -52,29 +50,24 @@ def read_tokens(settings: ClientSettings, module: LoginModule) -> Tokens:
     handler = settings.value(HANDLER) if settings.given(HANDLER) else ""
     if handler == AWS_HANDLER.rpartition(".")[2]:
         return read_aws(settings, module)
-    if is_custom(handler):
-        return _own(settings, module, handler)
-    return _of_endpoint(settings, module)
+    if not is_custom(handler):
+        return _of_endpoint(settings, module)
+    try:
+        class_with(handler, ("token",))
+    except ConfigError as problem:
+        raise settings.problem(HANDLER, str(problem)) from problem
+    options = tuple((name, Secret(value)) for name, value in module.options.items() if not name.startswith(_EXTENSION))
+    return OwnTokens(handler, options, _extensions(module.options))
 
 
 def _extensions(options: Mapping[str, str], prefix: str = _EXTENSION) -> dict[str, str]:
     return {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(prefix)}
 
 
-def _own(settings: ClientSettings, module: LoginModule, path: str) -> OwnTokens:
-    try:
-        class_with(path, (METHOD,))
-    except ConfigError as problem:
-        raise settings.problem(HANDLER, str(problem)) from problem
-    options = tuple((name, Secret(value)) for name, value in module.options.items() if not name.startswith(_EXTENSION))
-    return OwnTokens(path, options, _extensions(module.options))
-
-
 def read_aws(settings: ClientSettings, module: LoginModule) -> AwsIam:
     """The options of IAMLoginModule; ConfigError for one that Ferry does not know."""
     options = module.options
-    unknown = sorted(set(options) - _AWS_OPTIONS - _AWS_IDLE)
-    if unknown:
+    if unknown := sorted(set(options) - _AWS_OPTIONS - _AWS_IDLE):
         # Such an option may decide which user Java logs in as. A text that does not begin like an option may be part of a secret: not
         # shown.
         shown = ", ".join(name for name in unknown if name.startswith("aws")) or "one that does not begin with aws"
@@ -117,8 +110,7 @@ def _of_endpoint(settings: ClientSettings, module: LoginModule) -> Tokens:
 
 def _assertion(settings: ClientSettings) -> SignedAssertion | AssertionFile:
     """A JWT from the file that the properties name, or else one that Ferry signs, as Kafka's AssertionSupplierFactory decides."""
-    path = settings.text(f"{ASSERTION}file")
-    if path:
+    if path := settings.text(f"{ASSERTION}file"):
         return AssertionFile(path.strip())
     key_file = (settings.text(f"{ASSERTION}private.key.file") or "").strip()
     if not key_file:
@@ -145,8 +137,7 @@ def _unsecured(settings: ClientSettings, options: Mapping[str, str]) -> Unsecure
         what = f"needs {ENDPOINT_URL}, or (for tests, tokens without signature) the option {_UNSECURED}StringClaim_{claim} in {JAAS}"
         raise settings.problem(JAAS, what)
     scopes = tuple(options.get(f"{_UNSECURED}StringClaim_scope", "").split())
-    listed = options.get(f"{_UNSECURED}ListClaim_scope")
-    if listed:
+    if listed := options.get(f"{_UNSECURED}ListClaim_scope"):
         # The first character of a list claim is its separator.
         scopes = tuple(scope for scope in listed[1:].split(listed[0]) if scope)
     try:

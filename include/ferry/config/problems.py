@@ -11,8 +11,6 @@ from ferry.config.secret import HIDDEN
 from ferry.config.sources import Setting
 from ferry.errors import ConfigError
 
-Place = Entry | Setting
-
 
 class Told(NamedTuple):
     """A problem or warning: the file and line, the key as it was written (empty: none), and what."""
@@ -22,20 +20,13 @@ class Told(NamedTuple):
     key: str
     what: str
 
-    @property
-    def is_about_no_effect(self) -> bool:
-        """Every warning that an entry has no effect says it in these words."""
-        return "has no effect" in self.what
 
-
-NO_LINE = 0
 # After a backslash at the end of a line, the next line is part of the value too: a message could then quote a password.
 _SECRET = re.compile(r"""((?:password|secret)\S*\s*[=:]\s*)(?:\\?"(?:[^"\\]|\\.)*"?|'[^']*'?|\S+)""", re.IGNORECASE)
 
 
 def located(path: Path | str, line: int, key: str, what: str) -> str:
-    """`<file>:<line>: <key>: what`, without unknown parts and without secrets. A line that knows its file (LineOf) wins over `path`."""
-    path = getattr(line, "path", path)
+    """`<file>:<line>: <key>: what`, without unknown parts and without secrets."""
     place = f"{path}:{line}" if line else f"{path}"
     return f"{place}: {without_pem(key)}: {without_secrets(what)}" if key else f"{place}: {without_secrets(what)}"
 
@@ -50,41 +41,37 @@ class PropertyError(ConfigError):
 
     def __init__(self, path: Path, line: int, key: str, what: str) -> None:
         super().__init__(path, line, key, what)
-        self.line = line
-        self.key = key
-        self.what = what
+        self.path, self.line, self.key, self.what = path, line, key, what
 
     def __str__(self) -> str:
         return located(*self.args)
 
 
+Place = Entry | Setting | PropertyError
+
+
 @dataclass
 class Problems:
-    """After all problems were found, they stop the loading; warnings stay with the configuration. Equal ones count once.
-
-    `words`: as in PropertiesFile, for keys that are not in the file.
-    """
+    """Equal problems count once, and so do equal warnings. `words`: as in PropertiesFile, for keys that are not in the file."""
 
     path: Path
     words: Callable[[str], str] = str
     _problems: set[Told] = field(default_factory=set)
     _warnings: set[Told] = field(default_factory=set)
 
-    def add(self, what: str, at: Place | None = None, *, key: str = "", line: int = NO_LINE, nearest: str | None = None) -> None:
-        """Add what a person must correct, `at` an entry or at `key` and `line`. `nearest`: the key that this person may have meant."""
-        text = f"{what}; did you mean {nearest}?" if nearest else what
-        self._problems.add(self._place(at, key, line, text))
+    def add(self, what: str, at: Place | None = None, *, key: str = "", nearest: str | None = None) -> None:
+        """Add what a person must correct. `key`: instead of that of the entry. `nearest`: the key that this person may have meant."""
+        self._problems.add(self._told(f"{what}; did you mean {nearest}?" if nearest else what, at, key))
 
     def add_error(self, problem: PropertyError) -> None:
-        self.add(problem.what, key=problem.key if problem.line else self.words(problem.key), line=problem.line)
+        self.add(problem.what, problem, key="" if problem.line else self.words(problem.key))
 
-    def warn(self, what: str, at: Place | None = None, *, key: str = "", line: int = NO_LINE) -> None:
+    def warn(self, what: str, at: Place) -> None:
         """Add a warning about something that Ferry ignores, or reads not as a person expects."""
-        self._warnings.add(self._place(at, key, line, what))
+        self._warnings.add(self._told(what, at, ""))
 
-    def _place(self, at: Place | None, key: str, line: int, what: str) -> Told:
-        key, line = (at.key, at.line) if at is not None else (key, line)
-        return Told(str(getattr(line, "path", self.path)), int(line), key, what)
+    def _told(self, what: str, at: Place | None, key: str) -> Told:
+        return Told(str(self.path), 0, key, what) if at is None else Told(str(at.path or self.path), at.line, key or at.key, what)
 
     @property
     def found(self) -> tuple[Told, ...]:
@@ -95,11 +82,6 @@ class Problems:
     def warned(self) -> tuple[Told, ...]:
         """All warnings, in the order of the file."""
         return tuple(sorted(self._warnings))
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """One line each, in the order of the file."""
-        return tuple(located(*told) for told in self.warned)
 
     def raise_if_any(self) -> None:
         """ConfigError with every problem, one line each, in the order of the file."""

@@ -7,14 +7,11 @@ People paste PEM texts into the file and forget the backslashes. Then the value 
 like an entry of its own, and its name is a part of a private key. So this module drops such lines: a message could show the name.
 """
 
-from __future__ import annotations
-
 import codecs
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 import javaproperties
 
@@ -24,6 +21,7 @@ from ferry.errors import ConfigError
 PEM_BEGIN, PEM_END = "-----BEGIN", "-----END"
 GOES_ON = "a PEM text continues in the next line: end each line except the last with \\n\\"
 MISPLACED = "holds a PEM text, which is no part of it: remove the backslash at the end of the line above that text's key"
+_MARKER = re.compile(f"{PEM_BEGIN}|{PEM_END}")
 _BLOCK = re.compile(rf"{PEM_BEGIN}.*?(?:{PEM_END} [^-]*-----|\Z)", re.DOTALL)
 # Base64 as javaproperties splits it: the padding separates key and value.
 _BODY = re.compile(r"[A-Za-z0-9+/\s]+=?\s*")
@@ -31,27 +29,14 @@ _ESCAPE = re.compile(r"\\([\\:=#!]|(?<=.\\) )")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
-class LineOf(int):
-    """A line number that knows its file, for entries from another file than the one that is loaded."""
-
-    path: Path
-
-    def __new__(cls, line: int, path: Path) -> Self:
-        made = super().__new__(cls, line)
-        made.path = path
-        return made
-
-    def __reduce__(self) -> tuple[type[LineOf], tuple[int, Path]]:
-        return LineOf, (int(self), self.path)
-
-
 @dataclass(frozen=True)
 class Entry:
-    """One property as written; `line` is the line of the key, from 1."""
+    """One property as written. `line`, `path`: where its key stands; lines count from 1. 0 and None: no file has it."""
 
     key: str
     value: str
     line: int
+    path: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -61,16 +46,11 @@ class PropertiesFile:
     path: Path
     # By the key of mm2.properties, in the order of the file. An entry of a file in another form holds its original key.
     entries: Mapping[str, Entry]
-    # Earlier entries of repeated keys.
-    overridden: tuple[Entry, ...] = ()
-    # Warnings: line, key, what.
-    notes: tuple[tuple[int, str, str], ...] = ()
-    # Whether the file's flow copies records.
-    copies: bool = True
-    # The `….enabled` of the other parts that the file's flow does not do.
-    left_out: tuple[str, ...] = ()
-    # Replaces keys of mm2.properties in a text by the file's own keys.
-    words: Callable[[str], str] = str
+    overridden: tuple[Entry, ...] = ()  # Earlier entries of repeated keys.
+    notes: tuple[tuple[Entry, str], ...] = ()  # Warnings.
+    copies: bool = True  # Whether the file's flow copies records.
+    left_out: tuple[str, ...] = ()  # The `….enabled` of the other parts that the file's flow does not do.
+    words: Callable[[str], str] = str  # Replaces keys of mm2.properties in a text by the file's own keys.
     # Entries where a PEM text begins that continues on the following lines. Those lines are no entries.
     begun: tuple[Entry, ...] = ()
 
@@ -93,18 +73,17 @@ def read_bytes(path: Path) -> bytes:
 
 
 def parse_properties(path: Path, data: bytes) -> PropertiesFile:
-    """The entries of `data`; `path` is for messages only."""
+    """The entries of `data`. `path`: where they come from, for messages only."""
     written: list[Entry] = []
     line = 1
     try:
         for element in javaproperties.parse(data):
             if isinstance(element, javaproperties.KeyValue):
-                written.append(Entry(element.key, element.value, line))
+                written.append(Entry(element.key, element.value, line, path))
             line += len(_LINE_END.findall(element.source))
     except javaproperties.InvalidUEscapeError as problem:
-        raise ConfigError(
-            f"{path}:{line}: a \\u that four hexadecimal digits do not follow; write \\\\u for a backslash and a u"
-        ) from problem
+        what = "a \\u that four hexadecimal digits do not follow; write \\\\u for a backslash and a u"
+        raise ConfigError(f"{path}:{line}: {what}") from problem
     kept, begun = without_pasted_lines(written)
     entries: dict[str, Entry] = {}
     overridden: list[Entry] = []
@@ -138,7 +117,7 @@ def without_pasted_lines(entries: Sequence[Entry]) -> tuple[list[Entry], list[En
     while place < len(entries):
         entry = entries[place]
         place += 1
-        if not _is_open(entry):
+        if _markers(entry)[-1:] != [PEM_BEGIN]:
             kept.append(entry)
             follows = False
             continue
@@ -149,7 +128,7 @@ def without_pasted_lines(entries: Sequence[Entry]) -> tuple[list[Entry], list[En
         end = _end(entries, place)
         if end is None:
             # The text has no end: every line up to the next text that looks like a part of it counts as one.
-            beginning = next((at for at in range(place, len(entries)) if PEM_BEGIN in _text(entries[at])), len(entries))
+            beginning = next((at for at in range(place, len(entries)) if PEM_BEGIN in _markers(entries[at])), len(entries))
             kept += [one for one in entries[place:beginning] if not (_BODY.fullmatch(one.key) and one.value.strip() in {"", "="})]
             place, follows = beginning, False
         else:
@@ -160,19 +139,14 @@ def without_pasted_lines(entries: Sequence[Entry]) -> tuple[list[Entry], list[En
 def _end(entries: Sequence[Entry], start: int) -> int | None:
     """The index of the last line of the text that began before `start`; None if another text begins first."""
     for place in range(start, len(entries)):
-        text = _text(entries[place])
-        end, begin = text.find(PEM_END), text.find(PEM_BEGIN)
-        if end >= 0 and (begin < 0 or end < begin):
-            return _end(entries, place + 1) if _is_open(entries[place]) else place
-        if begin >= 0:
+        markers = _markers(entries[place])
+        if markers[:1] == [PEM_BEGIN]:
             return None
+        if markers[-1:] == [PEM_END]:  # otherwise another text begins behind it
+            return place
     return None
 
 
-def _is_open(entry: Entry) -> bool:
-    text = _text(entry)
-    return text.rfind(PEM_BEGIN) > text.rfind(PEM_END)
-
-
-def _text(entry: Entry) -> str:
-    return f"{entry.key} {entry.value}"
+def _markers(entry: Entry) -> list[str]:
+    """The beginnings and ends of PEM texts in an entry, in their order."""
+    return _MARKER.findall(f"{entry.key} {entry.value}")

@@ -12,6 +12,7 @@ cluster's `A.consumer.x` wins over the flow's `A->B.consumer.x`. For the target'
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 
 from ferry.config.properties import Entry
 from ferry.config.registry import CLIENT_PROPERTIES, FLOW_PROPERTIES
@@ -35,6 +36,7 @@ class Setting:
     key: str
     line: int
     value: Secret
+    path: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,11 @@ class Sources:
     def _client_setting(self, alias: str, role: ClientRole, pair: Pair | None, known: Property) -> Setting | None:
         for key in self._candidates(alias, role, pair, known):
             if key is None:
-                setting = self.connections.get(alias, {}).get(known.name)
-                if setting is not None:
+                if setting := self.connections.get(alias, {}).get(known.name):
                     return setting
             elif key in self.entries:
                 entry = self.entries[key]
-                return Setting(known.name, entry.key, entry.line, Secret(entry.value))
+                return Setting(known.name, entry.key, entry.line, Secret(entry.value), entry.path)
         return None
 
     @staticmethod

@@ -213,17 +213,12 @@ def _open_jks(data: bytes, password: str | None, key_password: str | None) -> _C
 
 
 def librdkafka_tls(settings: ClientSettings) -> dict[str, object]:
-    result: dict[str, object] = {
-        "ssl.endpoint.identification.algorithm": settings.value("ssl.endpoint.identification.algorithm") or "none",
-    }
-    ciphers = read_tls_policy(settings).ciphers
-    if ciphers:
+    result: dict[str, object] = {"ssl.endpoint.identification.algorithm": settings.value("ssl.endpoint.identification.algorithm") or "none"}
+    if ciphers := read_tls_policy(settings).ciphers:
         result["ssl.cipher.suites"] = ":".join(ciphers)
-    trusted = trusted_certificates(settings)
-    if trusted is not None:
+    if trusted := trusted_certificates(settings):
         result["ssl.ca.pem"] = trusted
-    identity = client_identity(settings)
-    if identity is not None:
+    if identity := client_identity(settings):
         result["ssl.certificate.pem"] = identity.certificates
         result["ssl.key.pem"] = identity.key.reveal()
     return result
@@ -245,10 +240,16 @@ def tls_context(settings: ClientSettings) -> ssl.SSLContext:
     else:
         with _named(settings, "ssl.truststore.location", "ssl.truststore.certificates"):
             context.load_verify_locations(cadata=trusted)
-    identity = client_identity(settings)
-    if identity is not None:
+    if identity := client_identity(settings):
         with _named(settings, "ssl.keystore.location", "ssl.keystore.key"):
-            _load_identity(context, identity)
+            # Python's ssl reads keys from files only: the file lives for this call, and the key in it is encrypted with a passing password.
+            passphrase = secrets.token_hex(32)
+            key = load_pem_private_key(identity.key.reveal().encode(), None)
+            encrypted = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(passphrase.encode()))
+            with temporary_directory("ferry-") as directory:
+                path = directory / "identity.pem"
+                path.write_bytes(encrypted + identity.certificates.encode())
+                context.load_cert_chain(path, password=passphrase)
     return context
 
 
@@ -261,14 +262,3 @@ def _named(settings: ClientSettings, *names: str) -> Iterator[None]:
         name = next(name for name in names if settings.given(name))
         reason = (problem.reason or str(problem)).lower().replace("_", " ")
         raise settings.problem(name, f"OpenSSL refuses its content: {reason}") from None
-
-
-def _load_identity(context: ssl.SSLContext, identity: Identity) -> None:
-    """Python's ssl reads keys from files only: the file lives for this call, and the key in it is encrypted with a passing password."""
-    passphrase = secrets.token_hex(32)
-    key = load_pem_private_key(identity.key.reveal().encode(), None)
-    encrypted = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(passphrase.encode()))
-    with temporary_directory("ferry-") as directory:
-        path = directory / "identity.pem"
-        path.write_bytes(encrypted + identity.certificates.encode())
-        context.load_cert_chain(path, password=passphrase)

@@ -21,8 +21,7 @@ _CLIENT_JWT = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
 def request_token(credentials: ClientCredentials | JwtAssertion, context: ssl.SSLContext | None) -> tuple[str, float]:
-    """A token, and when it expires in seconds since the epoch. AuthenticationFailed if the endpoint refuses it, ClusterUnreachable if the
-    endpoint does not answer, ConfigError if there is no assertion."""
+    """A token, and when it expires in seconds since the epoch. AuthenticationFailed or ClusterUnreachable; ConfigError: no assertion."""
     fields, headers = _asked(credentials)
     if credentials.scope:
         fields = {**fields, "scope": credentials.scope}
@@ -41,7 +40,9 @@ def request_token(credentials: ClientCredentials | JwtAssertion, context: ssl.SS
         reason = code or getattr(problem, "reason", None) or type(problem).__name__
         what = f"token endpoint {credentials.url} gives client {credentials.user} no token: {reason}"
         # An endpoint that is down or busy may grant the token later. Any other answer stays the same if Ferry asks again.
-        kind = ClusterUnreachable if _passing(problem, code) else AuthenticationFailed
+        cause = getattr(problem, "reason", problem)
+        down = isinstance(cause, OSError) and not isinstance(cause, ssl.SSLCertVerificationError)
+        kind = ClusterUnreachable if (down if code is None else code >= 500 or code == 429) else AuthenticationFailed
         raise kind(f"{what}; check sasl.oauthbearer.* and sasl.jaas.config") from None
 
 
@@ -55,10 +56,3 @@ def _asked(credentials: ClientCredentials | JwtAssertion) -> tuple[Mapping[str, 
         return {"grant_type": _JWT, "assertion": text}, {}
     fields = {"grant_type": _CREDENTIALS, "client_assertion_type": _CLIENT_JWT, "client_assertion": text}
     return {**fields, "client_id": credentials.client_id} if credentials.client_id else fields, {}
-
-
-def _passing(problem: Exception, code: int | None) -> bool:
-    if code is not None:
-        return code >= 500 or code == 429
-    cause = getattr(problem, "reason", problem)
-    return isinstance(cause, OSError) and not isinstance(cause, ssl.SSLCertVerificationError)

@@ -62,10 +62,7 @@ def _expiry(token: str) -> float:
 
 @dataclass
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
-    """Gives a token for each login. Keeps it until most of its life is over, so connections to many brokers ask its source once.
-
-    `context`: for the TLS of a token endpoint.
-    """
+    """Gives a token for each login, and keeps it: connections to many brokers ask its source once. `context`: of a token endpoint."""
 
     credentials: Tokens
     context: ssl.SSLContext | None = None

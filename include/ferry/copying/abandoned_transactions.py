@@ -70,8 +70,7 @@ def stop_refused(problem: PositionsRefused, cursors: Mapping[TopicPartition, Par
     """Stop partitions whose positions the target refuses: they were deleted, or a right on their topic is missing. Raises OutcomeUnknown.
 
     Their records must not be committed without a position: so the lane abandons this transaction, and its other partitions go on in a new
-    one. NotAuthorized for one of Ferry's own topics, which all partitions need. If such a topic is gone, OutcomeUnknown makes the lane try
-    again a few times before it fails.
+    one. NotAuthorized for one of Ferry's own topics, which all partitions need. If such a topic is gone, the lane tries a few times more.
     """
     right = problem.right
     for topic, partition in problem.partitions:

@@ -99,11 +99,9 @@ class _Queue:
     node: int = -1
     proven: bool = False
     rejected: list[Appendable] = field(default_factory=list)
-    # A batch was not accepted. Until all are answered, the log cannot hold a batch that was sent after it.
-    disturbed: bool = False
+    disturbed: bool = False  # a batch was not accepted: until all are answered, the log cannot hold one that was sent after it
     resume_sequence: int = 0
-    # Batches that the log may hold although it did not accept them, by `id`.
-    unclear: set[int] = field(default_factory=set)
+    unclear: set[int] = field(default_factory=set)  # batches that the log may hold although it did not accept them, by `id`
     troubled_since: float = 0.0
     not_before: float = 0.0
 
@@ -130,26 +128,18 @@ class Appender:
         skips: bool = False,
         in_flight_bytes: int = IN_FLIGHT_BYTES,
     ) -> None:
-        self._connection = connection
-        self._leaders = leaders
-        self._wakeup = wakeup
-        self._transactional_id = transactional_id
-        self._transactions_v2 = transactions_v2
-        self._halve = halve
-        self._skips = skips
+        self._connection, self._leaders, self._wakeup = connection, leaders, wakeup
+        self._transactional_id, self._transactions_v2 = transactional_id, transactions_v2
+        self._halve, self._skips = halve, skips
         self._queues: dict[TopicPartition, _Queue] = {}
         self._active: dict[TopicPartition, _Queue] = {}
-        # Partitions that have ever had a batch to send again: only they may have unclear batches.
-        self._sent_again: dict[TopicPartition, _Queue] = {}
-        # Partitions that take no more batches.
-        self.refusals: dict[TopicPartition, PartitionRefusal] = {}
+        self._sent_again: dict[TopicPartition, _Queue] = {}  # that ever had a batch to send again: only they may have unclear ones
+        self.refusals: dict[TopicPartition, PartitionRefusal] = {}  # partitions that take no more batches
         self._answers: deque[tuple[list[tuple[_Queue, _Sent]], Future]] = deque()
         self._in_flight_limits: defaultdict[int, InFlightLimit] = defaultdict(lambda: InFlightLimit(in_flight_bytes))
-        # Only where the file says so: some services close the connection after a larger request.
-        self._limit = connection.request_limit
+        self._limit = connection.request_limit  # only where the file says so: some services close the connection after a larger request
         self.identity = NO_IDENTITY
-        self.waiting_bytes = 0
-        self.own_bytes = 0
+        self.waiting_bytes = self.own_bytes = 0
         self.leaders_stale = False
 
     def adopt(self, identity: ProducerIdentity) -> None:
@@ -304,7 +294,8 @@ class Appender:
                 queue.rejected.append(item.batch)
             case Action.DENIED:
                 queue.rejected.append(item.batch)
-                self.refusals.setdefault(queue.key, self._denial(queue.key[0], answer))
+                granting = self._connection.granting(answer.right.format(topic=queue.key[0], id=self._transactional_id))
+                self.refusals.setdefault(queue.key, PartitionRefusal(f"{answer.problem}: {granting}", passing=False, denied=True))
             case Action.TOO_LARGE | Action.RECORD_REFUSED | Action.REFUSED:
                 if self._is_left_out(queue, item.batch, answer, first=first):
                     self.own_bytes -= item.batch.own
@@ -314,10 +305,6 @@ class Appender:
                 raise OutcomeUnknown(f"Produce to {queue.key[0]}-{queue.key[1]}: {problem}", queue.key)
         if not queue.in_flight:
             self._regroup(queue)
-
-    def _denial(self, topic: str, answer: Answer) -> PartitionRefusal:
-        right = answer.right.format(topic=topic, id=self._transactional_id)
-        return PartitionRefusal(f"{answer.problem}: {self._connection.granting(right)}", passing=False, denied=True)
 
     def _is_left_out(self, queue: _Queue, batch: Appendable, answer: Answer, *, first: bool) -> bool:
         """Handle a batch that the target refused for good: halve it; or leave it out (True); or stop the partition."""

@@ -31,15 +31,14 @@ from ferry.ledger.runs_topic import (
 
 
 class TryRecords:
-    """`ledger_ends`: where the ledger ended when the run began; `ends_of_try`: when this try did. `gave_way_to`: the run that has the flow
-    now, if this one may come back."""
+    """What one try writes, and what it reads before that."""
 
     def __init__(self, opened: OpenFlow, request: RunRequest, cpu_told: float) -> None:
         """`cpu_told`: the CPU seconds of this process that the results of earlier tries have."""
         self._opened, self._flow, self._request, self._cpu_told = opened, opened.flow, request, cpu_told
-        self.ledger_ends: Mapping[int, int] = {}
-        self.ends_of_try: Mapping[int, int] = {}
-        self.gave_way_to = ""
+        self.ledger_ends: Mapping[int, int] = {}  # where the ledger ended when the run began
+        self.ends_of_try: Mapping[int, int] = {}  # where it ended when this try began
+        self.gave_way_to = ""  # the run that has the flow now, if this one may come back
         self._known: Collection[str] = ()  # runs that began later than this one, and before this try
         self._started, self._began = time.monotonic(), ""
 

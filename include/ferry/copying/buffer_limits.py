@@ -27,22 +27,20 @@ PAUSE_SECONDS = 4.0
 
 
 class BufferLimits(NamedTuple):
-    """Bytes: of one fetch response, of one partition in it, in flight to a broker, waiting to be sent, held in all, and of one batch's
-    records when they are decompressed."""
+    """In bytes."""
 
-    fetch: int
-    partition_fetch: int
-    in_flight: int
-    waiting: int
-    held: int
-    opened: int
+    fetch: int  # of one response
+    partition_fetch: int  # of one partition in it
+    in_flight: int  # to a broker
+    waiting: int  # to be sent
+    held: int  # in all
+    opened: int  # of one batch's records when they are decompressed
 
 
 def buffer_limits(memory: int, bytes_per_second: float | None, *, handled: bool, beside: int = 1) -> BufferLimits:
     """For a worker with `memory` bytes for data and this rate limit (None: no limit). `handled`: a message handler gets every record.
 
-    `beside`: how many lanes of the worker run side by side. They share what may be held, and each asks for its part; but only one of them
-    transforms a batch at a time.
+    `beside`: how many lanes of the worker run side by side. They share what may be held, but only one transforms a batch at a time.
     """
     held = memory * 5 // 16
     own = held // beside

@@ -30,20 +30,14 @@ _SAID = re.compile(r"following:|([\d,]+) of ([\d,]+) records? \(")
 class Progress:
     """How far a run is."""
 
-    # Records that are done; None: not counted.
-    records: int | None
-    # Records still to copy; None: not known.
-    left: int | None = None
-    # The partitions with the most left.
-    last: tuple[tuple[str, int], ...] = ()
-    # Records a second, and `bytes_rate` bytes a second; None: not known yet.
-    rate: float | None = None
+    records: int | None  # records that are done; None: not counted
+    left: int | None = None  # records still to copy; None: not known
+    last: tuple[tuple[str, int], ...] = ()  # the partitions with the most left
+    rate: float | None = None  # records a second, and `bytes_rate` bytes a second; None: not known yet
     bytes_rate: float | None = None
-    # Seconds since the newest commit; None: there is none.
-    since: float | None = None
+    since: float | None = None  # seconds since the newest commit; None: there is none
     follows: bool = False
-    # If the run follows: how old the newest record of a partition was when it was committed, in s, the most of all partitions. None: not
-    # known.
+    # If the run follows: how old a partition's newest record was when it was committed, in s, the most of all. None: not known.
     behind: float | None = None
 
     @property
@@ -94,18 +88,14 @@ def shortened(name: str, width: int) -> str:
 
 @dataclass
 class Committed:
-    """Sums over the receipts of a run so far. `newest`: the last receipt of each partition.
+    """Sums over the receipts of a run so far."""
 
-    `left`: by partition, the offsets to copy; None: not known.
-    """
-
-    left: dict[TopicPartition, int] | None = None
+    left: dict[TopicPartition, int] | None = None  # by partition, the offsets to copy; None: not known
     follows: bool = False
     records: int = 0
-    newest: dict[TopicPartition, Receipt] = field(default_factory=dict)
+    newest: dict[TopicPartition, Receipt] = field(default_factory=dict)  # the last receipt of each partition
     _newest_at: float = 0.0
-    # By second of the clock: records and bytes that were committed then.
-    _amounts: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _amounts: dict[int, tuple[int, int]] = field(default_factory=dict)  # by second of the clock: records and bytes that were committed then
     # By partition: when its newest records were committed, and how old the newest one was at that moment.
     _delays: dict[TopicPartition, tuple[float, float]] = field(default_factory=dict)
 

@@ -1,8 +1,7 @@
 """The progress of one source partition in a lane: how far it is fetched, settled and committed.
 
 Always committed <= settled <= fetched. `settled` moves when the target accepts a batch, or when everything fetched so far is accepted
-(control records and aborted data make no batch). A confirmed commit sets committed to settled; an abandoned transaction sets settled and
-fetched back to committed.
+(control records and aborted data make no batch). A commit sets committed to settled; an abandoned transaction sets both others back.
 """
 
 import time
@@ -85,15 +84,14 @@ class ReceiptDraft:
 
 @dataclass(frozen=True)
 class _Committed:
-    """The state after the last confirmed commit: position, index of the segment, offset in it, leader epoch of the last record, and where
-    the remote records end that receipts explain."""
+    """The state after the last confirmed commit."""
 
     position: int
-    segment: int
-    offset: int
-    epoch: int
+    segment: int  # its index
+    offset: int  # in the segment
+    epoch: int  # the leader epoch of the last record
     declared: bool
-    explained_end: int
+    explained_end: int  # where the remote records end that receipts explain
 
 
 T = TypeVar("T")
@@ -116,21 +114,16 @@ class _Noted(Generic[T]):
 
 
 class PartitionCursor:
-    # The source contradicts the offset or its epoch: the feed must ask for the log's bounds before it fetches more.
-    doubted = _Noted[bool]()
-    # Following: the source has committed records that are not fetched.
-    is_behind = _Noted[bool]()
-    # Since when nothing can be read; 0: it can.
-    troubled_since = _Noted[float]()
+    doubted = _Noted[bool]()  # the source contradicts the offset or its epoch: before the next fetch, ask for the log's bounds
+    is_behind = _Noted[bool]()  # following: the source has committed records that are not fetched
+    troubled_since = _Noted[float]()  # since when nothing can be read; 0: it can
 
     def __init__(self, task: PartitionTask) -> None:
         self.task = task
-        # The cursor puts itself in here whenever it changes. CursorGroups gives its own one.
-        self.changes: dict[PartitionCursor, None] = {}
+        self.changes: dict[PartitionCursor, None] = {}  # it puts itself in here whenever it changes; CursorGroups gives its own one
         self._segments = _with_open_end(task) if task.follows else task.segments
         self.is_behind = True
-        # Following: the receipt that the last commit wrote, if it may grow.
-        self._growing: Receipt | None = None
+        self._growing: Receipt | None = None  # following: the receipt that the last commit wrote, if it may grow
         self.failure: Failure | None = None
         self.not_before = 0.0
         self.troubled_since = 0.0

@@ -25,13 +25,10 @@ class _Group:
 class CursorGroups:
     unfinished = _Group(lambda cursor: not cursor.done)
     touched = _Group(lambda cursor: cursor.touched)
-    # The source must be asked about their offset.
-    doubted = _Group(lambda cursor: cursor.doubted and cursor.failure is None)
-    # Their receipt has as many runs as one may have.
-    full = _Group(lambda cursor: cursor.runs >= RUNS_PER_RECEIPT)
+    doubted = _Group(lambda cursor: cursor.doubted and cursor.failure is None)  # the source must be asked about their offset
+    full = _Group(lambda cursor: cursor.runs >= RUNS_PER_RECEIPT)  # their receipt has as many runs as one may have
     failed = _Group(lambda cursor: cursor.failure is not None)
-    # Nothing of them can be read now.
-    troubled = _Group(lambda cursor: cursor.troubled_since > 0)
+    troubled = _Group(lambda cursor: cursor.troubled_since > 0)  # nothing of them can be read now
     # Following: they can be read, and the source has more of them.
     behind = _Group(lambda cursor: cursor.is_behind and not cursor.done and not cursor.troubled_since)
 

@@ -11,10 +11,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ferry.clusters.admin.cluster_admin import require_contact
 from ferry.clusters.groups.coordination import COORDINATION_SECONDS, ProducerIdentity
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.clusters.net.shared_connection import connected
 from ferry.config import ClientRole
 from ferry.copying.attempt_records import TryRecords
 from ferry.copying.committed import Committed
@@ -197,10 +195,7 @@ class CopyDriver:
         return self._give_again(plans, {**held, **again}, out)
 
     def _planned_again(self, lease: RunLease, **look: Any) -> tuple[FlowSnapshot, list[PartitionPlan]] | None:
-        """The plans of lost lanes; None: a cluster does not answer now. ClusterUnreachable after COORDINATION_SECONDS of silence.
-
-        `look`: options of take_snapshot.
-        """
+        """The plans of lost lanes (`look`: as of take_snapshot); None: a cluster is silent, for COORDINATION_SECONDS ClusterUnreachable."""
         try:
             found = self._plans.plan(lease, self._plans.decide, for_a_run=True, **look)
         except ClusterUnreachable as problem:
@@ -240,8 +235,9 @@ class CopyDriver:
         if not self._unreachable:
             return
         try:
-            require_contact(self._flow.source, self._flow.target)
-            with connected(self._flow.source, ClientRole.CONSUMER) as source:  # lanes of this process use it
+            for cluster in (self._opened.source, self._opened.target):
+                cluster.require_contact()
+            with self._opened.source.connected(ClientRole.CONSUMER) as source:  # lanes of this process use it
                 source.connection.begin_anew()
             lease.confirm(LOOK_SECONDS)  # the same for the connection to the target
         except ClusterUnreachable as problem:
@@ -255,7 +251,7 @@ class CopyDriver:
     ) -> list[LaneTask]:
         """`lane`: of the partitions that have none (None: spread them over all lanes)."""
         at_work = [plan for plan in plans if self._has_lane(plan) and plan.facts.remote_topic_id is not None]
-        each = read_bytes_an_offset(self._flow.source, at_work)
+        each = read_bytes_an_offset(self._opened.source, at_work)
         return self._assignment.tasks([self._task(plan, each[plan.facts.key]) for plan in at_work], held, lane)
 
     def _task(self, plan: PartitionPlan, offset_bytes: float) -> PartitionTask:
@@ -275,7 +271,7 @@ class CopyDriver:
         """Run `tasks`, and lanes that `more` gives meanwhile. `out` knows which were lost."""
         out.give(tasks)
         self._assignment.used |= {task.lane for task in tasks}
-        with closing(self._runner.run(job, tasks, more)) as results:  # if an error is raised here, the workers end first
+        with closing(self._runner.run(self._opened, job, tasks, more)) as results:  # if an error is raised here, the workers end first
             for result in results:
                 self._cpu_seconds += result.cpu_seconds
                 out.take(result.lane, self._take_result(result, out.tasks[result.lane]))

@@ -1,8 +1,7 @@
 """Plans of a try that holds the flow, and the failures that they name.
 
 A plan may be made again while lanes copy: for lanes that were lost, and for new partitions. Then it replaces the failures that an older
-plan named. But if a lane of a run that follows has stopped a partition, it may fail in the next lane again. So it counts as failed until a
-lane has copied some of it.
+plan named. But what a lane of a run that follows has stopped may fail in the next lane again: it counts as failed until some is copied.
 """
 
 from collections.abc import Callable, Iterable, Mapping

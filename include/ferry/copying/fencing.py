@@ -22,7 +22,7 @@ begins meanwhile finds it in the state topic.
 """
 
 import logging
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Self, TypeVar
@@ -30,10 +30,10 @@ from typing import Any, Self, TypeVar
 from ferry.clusters.groups.coordination import Coordinator, Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
 from ferry.clusters.logs.internal_batches import KeyValue
 from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
-from ferry.clusters.net.event_loop import EventLoop, Wakeup, ended, together
+from ferry.clusters.net.event_loop import EventLoop, Question, Wakeup, ended, together
 from ferry.clusters.net.leaders import Leaders
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.clusters.net.shared_connection import Asked, begin_asking, connected
+from ferry.clusters.net.shared_connection import Asked
 from ferry.config import ClientRole
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.lanes import number_of_lanes
@@ -77,11 +77,11 @@ class FencedWriter:
         async def ask(connection: ClusterConnection) -> None:
             await coordinator_of(connection.loop, connection, self._flow, self._name, self._beside).look_up()
 
-        self._looked_up = begin_asking(self._flow.target, ask, role=ClientRole.PRODUCER)
+        self._looked_up = self._opened.target.begin_asking(ask, role=ClientRole.PRODUCER)
 
     def __enter__(self) -> Self:
         with ExitStack() as scope:
-            client = scope.enter_context(connected(self._flow.target, ClientRole.PRODUCER))
+            client = scope.enter_context(self._opened.target.connected(ClientRole.PRODUCER))
             self._client, self._loop, self._connection = client, client.loop, client.connection
             self._coordinator = coordinator_of(self._loop, self._connection, self._flow, self._name, self._beside)
             self._leaders = Leaders(self._connection, {self._flow.ledger_topic, self._flow.state_topic})
@@ -150,10 +150,7 @@ class FencedWriter:
             self._coordinator.patience_seconds = None
 
     def write(self, records: Records, *then: Then) -> None:
-        """Write records in one transaction. The newest record of a key counts: after an unknown outcome they are written again.
-
-        `then` is called anew in each attempt.
-        """
+        """Write records in one transaction; after an unknown outcome again: the newest of a key counts. Each attempt calls `then` anew."""
         problem: Exception | None = None
         for _ in range(ATTEMPTS):
             try:
@@ -190,7 +187,7 @@ class FencedWriter:
     async def _prove(self) -> ProducerIdentity:
         return await self._coordinator.prove(self.identity, transactions_v2=await self._coordinator.transactions_v2())
 
-    def _call(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+    def _call(self, coroutine: Question[T], *arguments: Any) -> T:
         try:
             return self._client.run(coroutine, *arguments)
         except Fenced as problem:

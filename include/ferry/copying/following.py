@@ -25,9 +25,8 @@ class Following:
 
     until: float | None
     commit_seconds: float
-    # When the next beat begins, and when the last transaction was due.
-    _beat: float = 0.0
-    _due: float = 0.0
+    _beat: float = 0.0  # when the next beat begins
+    _due: float = 0.0  # when the last transaction was due
 
     @property
     def goes_on(self) -> bool:

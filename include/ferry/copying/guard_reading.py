@@ -58,7 +58,7 @@ def guarded(
         broken = unexplained_partitions(heads, pairs, _ledger_id(flow, reader, source_topics, heads))
         ledger.read_declarations(reader, complete=stable)
     ledger_id = (source_topics[ledger.topic].topic_id or "") if ledger.topic in source_topics else ""
-    ends = epoch_ends(flow.source, {key: draft.epochs for key, draft in drafts.items() if draft.epochs})
+    ends = epoch_ends(opened.source, {key: draft.epochs for key, draft in drafts.items() if draft.epochs})
 
     def guard(entry: PartitionFacts) -> PartitionGuard:
         draft = drafts[entry.key]
@@ -81,10 +81,8 @@ class _Ledger:
     def __init__(self, flow: Flow, pairs: Mapping[str, PartitionPair], drafts: Mapping[TopicPartition, GuardDraft]) -> None:
         self.topic = ledger_topic(flow.target.alias)
         self._pairs, self._drafts, self._where = pairs, drafts, place_of(flow.source, self.topic)
-        # By partition of the ledger: the offset up to which it was read.
-        self.positions: dict[int, int] = {}
-        # Partitions of the ledger with declarations.
-        self.declaring: set[int] = set()
+        self.positions: dict[int, int] = {}  # by partition of the ledger: the offset up to which it was read
+        self.declaring: set[int] = set()  # partitions of the ledger with declarations
 
     def read(self, reader: InternalTopicReader) -> None:
         """Read what the flow wrote. `reader`: it also reads records of transactions that are open or were aborted."""
@@ -111,7 +109,7 @@ def _state(flow: Flow, reader: InternalTopicReader) -> FlowState:
 def _lowest(facts: PartitionFacts) -> int:
     """The lowest offset that a plan for this partition could copy."""
     head = facts.head
-    known = head is not None and head.is_of(facts.topic_ids)
+    known = head is not None and head.topic_ids == facts.topic_ids
     first = head.position if head is not None and known else min(facts.start, facts.log_start)
     first = first if facts.truncation is None else min(first, facts.truncation.start)
     return first if facts.since is None else min(first, max(facts.since, facts.log_start))
@@ -147,8 +145,7 @@ def _ledger_id(flow: Flow, reader: InternalTopicReader, source_topics: Mapping[s
 def _refuse_two_ways(flow: Flow, other: FlowState, topic: str) -> None:
     """ConfigError if the other flow, which writes `topic` too, has another name here: it would not find this flow's ledger.
 
-    Also if one of the flows copies at least once: records that a killed run left behind have no receipt, and Ferry would take them for
-    local ones.
+    Also if one of the flows copies at least once: records of a killed run have no receipt, and Ferry would take them for local ones.
     """
     if other.flow is not None and other.flow.flow != flow.reverse_name:
         raise ConfigError(

@@ -8,11 +8,10 @@ appended: where both agree, it is the other flow's batch.
 The ledger need not exist. As long as no broker knows it, the other flow has never run.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from kafka.future import Future
 
@@ -67,14 +66,13 @@ class GuardTail:
         self._ids = {read.topic_id for read in reads} - {""}
         numbers = {number for read in reads for number in read.positions}
         self._places = {number: _Place(min(read.positions.get(number, 0) for read in reads)) for number in numbers}
-        # Partitions with records that an operator has declared.
-        self.declared: set[TopicPartition] = set()
+        self.declared: set[TopicPartition] = set()  # partitions with records that an operator has declared
         self._asked = self._covered = 0
         self._read_at = time.monotonic()
         self._reading: Future | None = None
 
     @classmethod
-    def of(cls, connection: ClusterConnection, flow: Flow, tasks: Collection[PartitionTask]) -> GuardTail | None:
+    def of(cls, connection: ClusterConnection, flow: Flow, tasks: Collection[PartitionTask]) -> Self | None:
         """None if no other flow can write any of the partitions."""
         return cls(connection, flow, tasks) if any(task.other_ledger is not None for task in tasks) else None
 

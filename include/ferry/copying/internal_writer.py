@@ -22,9 +22,7 @@ class InternalWriter:
     def __init__(
         self, connection: ClusterConnection, leaders: Leaders, wakeup: Wakeup, transactional_id: str | None, *, transactions_v2: bool
     ) -> None:
-        self._alias = connection.alias
-        self._leaders = leaders
-        self._wakeup = wakeup
+        self._alias, self._leaders, self._wakeup = connection.alias, leaders, wakeup
         self._appender = Appender(
             connection, leaders, wakeup, transactional_id=transactional_id, transactions_v2=transactions_v2, halve=split_batch
         )
@@ -33,8 +31,7 @@ class InternalWriter:
         self._appender.adopt(identity)
 
     async def append(self, records: Mapping[TopicPartition, Sequence[KeyValue]]) -> dict[TopicPartition, Ranges]:
-        """Returns the offsets of the records, when all are accepted. Fenced, OutcomeUnknown; if a topic takes none, NotAuthorized or
-        ClusterUnreachable."""
+        """The offsets, when all are accepted. Fenced, OutcomeUnknown; NotAuthorized or ClusterUnreachable if a topic takes none."""
         places: dict[TopicPartition, list[Range]] = {key: [] for key in records}
         for key, pairs in records.items():
             for batch in internal_batches(pairs):

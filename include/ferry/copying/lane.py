@@ -35,7 +35,7 @@ from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.lane_messages import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.plain_coordinator import coordinator_of
 from ferry.copying.rerouting import HOMES_A_PLACE, ReroutingAppender
-from ferry.copying.segment_end import SegmentEnd, Settled, segment_end
+from ferry.copying.segment_end import FlushEnd, Settled, TransactionEnd
 from ferry.copying.signals import StopSignals
 from ferry.copying.source_feed import SourceFeed
 from ferry.copying.transaction import AppendEpochs, TransactionEvent, TransactionPartitions, TransactionState, advance
@@ -56,8 +56,7 @@ RECOVERIES = 6
 # A partition that makes the outcome unknown this often at one position is stopped, so that it does not stop the lane.
 BLAMES = 4
 RECOVERY_PAUSE_SECONDS = 0.2
-# Age of a transaction up to which unclear batches are sent again before the commit. The last answer may take 20 s more, and the
-# transaction's time-out is 60 s.
+# Up to this age of a transaction, unclear batches are sent again. The last answer may take 20 s more, and the time-out is 60 s.
 UNCLEAR_SECONDS = 40.0
 
 
@@ -102,12 +101,11 @@ class Lane:
         self._registered: set[TopicPartition] = set()
         self._transaction_partitions = TransactionPartitions(HOMES_A_PLACE + 1 if job.reroute else 1)
         self._epochs = AppendEpochs(target, self._target_leaders, task.partitions)
-        # Partitions whose leader has not said yet whether an older transaction hangs there.
-        self._unchecked: set[TopicPartition] = set()
+        self._unchecked: set[TopicPartition] = set()  # partitions whose leader has not said yet whether an older transaction hangs there
         self._blamed: Counter[tuple[TopicPartition, int]] = Counter()
         self._transactions_v2 = True
         self._records: Appender
-        self._ending: SegmentEnd
+        self._ending: TransactionEnd | FlushEnd
 
     async def run(self) -> LaneResult:
         """Copy until every partition is done or failed. Errors of clusters and partitions are in the result, not raised."""
@@ -140,10 +138,7 @@ class Lane:
         self._check_remote_topics()
         await self._fresh_appenders()
         self._unchecked, positions = await together(
-            [
-                start(self._stop_hanging, self._cursors),
-                start(self._coordinator.positions, self._cursors),
-            ]
+            [start(self._stop_hanging, self._cursors), start(self._coordinator.positions, self._cursors)]
         )
         await self._compare_positions(positions)
 
@@ -176,8 +171,10 @@ class Lane:
         transactions_v2, transactional_id = self._transactions_v2, self._coordinator.transactional_id
         shared = (self._target, self._target_leaders, self._wakeup)
         new_ledger = partial(InternalWriter, *shared, transactional_id, transactions_v2=transactions_v2)
-        stop = partial(stop_refused, cursors=self._cursors, target=self._target)
-        self._ending = segment_end(self._coordinator, new_ledger, None if transactions_v2 else self._register, stop)
+        if transactional_id is None:
+            self._ending = FlushEnd(self._coordinator, new_ledger, partial(stop_refused, cursors=self._cursors, target=self._target))
+        else:
+            self._ending = TransactionEnd(self._coordinator, new_ledger(), None if transactions_v2 else self._register)
         self._records = (partial(ReroutingAppender, tasks=self._task.partitions) if self._job.reroute else Appender)(
             *shared,
             transactional_id=transactional_id,

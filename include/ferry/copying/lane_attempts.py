@@ -1,7 +1,6 @@
 """The lanes that a run has handed out: which of them were lost, and how often in a row without a commit.
 
-The driver plans a lost lane again. If less is left to copy than before, the lost worker had committed something, and the attempts are
-counted from 0 again.
+The driver plans a lost lane again. If less is left to copy than before, the lost worker had committed something: attempts count from 0.
 """
 
 import time
@@ -24,12 +23,9 @@ MORE_PARTITIONS = "it gets more partitions"
 class LanesOut:
     """The lanes that the driver has handed out."""
 
-    # Their tasks, by lane.
-    tasks: dict[int, LaneTask] = field(default_factory=dict)
-    # By lane: why it was lost.
-    lost: dict[int, str] = field(default_factory=dict)
-    # Lanes that the driver ends, to give them more partitions. That does not count as an attempt.
-    interrupted: set[int] = field(default_factory=set)
+    tasks: dict[int, LaneTask] = field(default_factory=dict)  # their tasks, by lane
+    lost: dict[int, str] = field(default_factory=dict)  # by lane: why it was lost
+    interrupted: set[int] = field(default_factory=set)  # lanes that the driver ends, to give them more partitions: that is no attempt
     _attempts: Counter[int] = field(default_factory=Counter)
     _given: dict[int, float] = field(default_factory=dict)
 

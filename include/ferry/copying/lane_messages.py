@@ -1,9 +1,8 @@
 """What travels between the driver of a copy and its lanes. Everything is frozen and can be pickled."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Self
 from uuid import UUID
 
 from ferry.clusters.groups.coordination import ProducerIdentity
@@ -38,38 +37,23 @@ class PartitionTask(PartitionPair):
     """One source partition of a lane."""
 
     remote_topic_id: UUID
-    # The next upstream offset to copy in order, as the driver read it after fencing.
-    position: int
+    position: int  # the next upstream offset to copy in order, as the driver read it after fencing
     segments: tuple[Segment, ...]
-    # The source leader epoch with which to fetch the position (-1: not known).
-    last_epoch: int = -1
-    # A receipt for the partition's first transaction.
-    seed: Receipt | None = None
-    # Receipts of records that another replicator wrote, for the same transaction.
-    foreign: tuple[Receipt, ...] = ()
-    # The remote topic's max.message.bytes.
-    batch_limit: int = DEFAULT_BATCH_LIMIT
-    # Source offsets that the flow in the other direction wrote.
-    excluded: Ranges = ()
-    # An operator's seed replaces the group's offset, whatever it is.
-    replaces_offset: bool = False
-    # Of the receipts to write (Receipt.series).
-    series: str = ""
-    # Head.record_bytes until records are copied.
-    record_bytes: int = 0
-    # About how many bytes each offset has that is left to copy.
-    offset_bytes: float = 0.0
-    # After its segments, records that arrive later are copied too.
-    follows: bool = False
-    # If it follows: how far `excluded` is known (None: no other flow can write the partition).
-    other_ledger: LedgerRead | None = None
-    # Segments end with a flush, not with a transaction.
-    flushed: bool = False
-    # The end of the remote records that receipts explain, if later records may have been acknowledged without a receipt (-1: there can be
-    # none).
+    last_epoch: int = -1  # the source leader epoch with which to fetch the position (-1: not known)
+    seed: Receipt | None = None  # a receipt for the partition's first transaction
+    foreign: tuple[Receipt, ...] = ()  # receipts of records that another replicator wrote, for the same transaction
+    batch_limit: int = DEFAULT_BATCH_LIMIT  # the remote topic's max.message.bytes
+    excluded: Ranges = ()  # source offsets that the flow in the other direction wrote
+    replaces_offset: bool = False  # an operator's seed replaces the group's offset, whatever it is
+    series: str = ""  # of the receipts to write (Receipt.series)
+    record_bytes: int = 0  # Head.record_bytes until records are copied
+    offset_bytes: float = 0.0  # about how many bytes each offset has that is left to copy
+    follows: bool = False  # after its segments, records that arrive later are copied too
+    other_ledger: LedgerRead | None = None  # if it follows: how far `excluded` is known (None: no other flow can write the partition)
+    flushed: bool = False  # segments end with a flush, not with a transaction
+    # The end of the remote records that receipts explain, if later ones may have been acknowledged without one (-1: there can be none).
     explained_end: int = -1
-    # No head has `explained_end` yet, so one is written before any record.
-    unopened: bool = False
+    unopened: bool = False  # no head has `explained_end` yet, so one is written before any record
 
     @property
     def planned_end(self) -> int:
@@ -121,14 +105,10 @@ class CopyJob:
     run_id: str
     ledger_topic_id: str
     ledger_partitions: int
-    # Rate limit for reading, and for writing, of the lanes of one process (None: no limit).
-    bytes_per_second: float | None = None
-    # The producer ids of all lanes that the flow ever had, as the run got them.
-    producers: frozenset[int] = frozenset()
-    # Lanes follow until this time of the clock in seconds (None: they end with their segments).
-    follow_until: float | None = None
-    # The topics that the message handler may choose, with their numbers of partitions.
-    reroute: Mapping[str, int] = field(default_factory=dict)
+    bytes_per_second: float | None = None  # rate limit for reading, and for writing, of the lanes of one process (None: no limit)
+    producers: frozenset[int] = frozenset()  # the producer ids of all lanes that the flow ever had, as the run got them
+    follow_until: float | None = None  # lanes follow until this time of the clock in seconds (None: they end with their segments)
+    reroute: Mapping[str, int] = field(default_factory=dict)  # numbers of partitions of topics that the message handler may choose
 
     def receipts(self, receipts: Iterable[Receipt]) -> dict[TopicPartition, list[KeyValue]]:
         """Receipts as records, by partition of the ledger."""
@@ -145,18 +125,15 @@ class CopyJob:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a partition or lane stopped: the error's class name, its text, and whether another try may succeed (`passing`).
-
-    `unreachable`: a whole cluster has not answered for the longest time that Ferry waits (ferry.clusters.net.outage).
-    """
+    """Why a partition or lane stopped: the error's class name, its text, and whether another try may succeed (`passing`)."""
 
     error: str
     problem: str
     passing: bool
-    unreachable: bool = False
+    unreachable: bool = False  # a whole cluster has not answered for the longest time that Ferry waits (ferry.clusters.net.outage)
 
     @classmethod
-    def of(cls, error: FerryError, problem: str = "") -> Failure:
+    def of(cls, error: FerryError, problem: str = "") -> Self:
         """The failure for an error. Its text is that of the whole error, or `problem`."""
         return cls(type(error).__name__, problem or str(error), passing=error.retry is RetryRule.RETRY)
 

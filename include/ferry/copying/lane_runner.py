@@ -5,8 +5,6 @@ with connections of its own: a connection takes at most its socket buffers (brok
 lane waits many round trips for the coordinators of a transaction. Lanes of a run that follows run side by side too.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
@@ -21,8 +19,8 @@ from kafka.future import Future
 from ferry.clusters.net.connections import ClusterConnection
 from ferry.clusters.net.event_loop import EventLoop, Wakeup, ended, together
 from ferry.clusters.net.frames import Meter
-from ferry.clusters.net.shared_connection import Connected, connected
-from ferry.config import ClientRole, Flow
+from ferry.clusters.net.shared_connection import Connected
+from ferry.config import ClientRole
 from ferry.copying.buffer_limits import RateLimiter
 from ferry.copying.lane import Lane
 from ferry.copying.lane_messages import CopyJob, Failure, LaneResult, LaneTask, PartitionOutcome
@@ -31,7 +29,7 @@ from ferry.errors import ClusterUnreachable, FerryError, ListenerFailed, RetryRu
 from ferry.handling.calling import described
 from ferry.handling.interface import Assignment, AssignmentListener
 from ferry.handling.loading import Handle, make_handler, make_listener
-from ferry.ledger.open_flow import open_flow
+from ferry.ledger.open_flow import OpenFlow
 
 More = Callable[[], Sequence[LaneTask]]
 
@@ -61,7 +59,7 @@ class LaneRunner(Protocol):
     def interrupt(self, lane: int) -> None:
         """End a lane that is running now, in any process: it has no result. Only a runner that may have no room needs this."""
 
-    def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
+    def run(self, opened: OpenFlow, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         """The results of `tasks` and of lanes from `more`, as they finish. A lane whose worker died has no result, or one that says so.
 
         `more` gives lanes that were lost and may run again. A runner that runs lanes side by side calls it whenever some have ended. If the
@@ -86,12 +84,12 @@ class InlineLaneRunner:
         """There is always room."""
         raise NotImplementedError(f"lane {lane} is in this process")
 
-    def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More = list) -> Generator[LaneResult]:
+    def run(self, opened: OpenFlow, job: CopyJob, tasks: Sequence[LaneTask], more: More = list) -> Generator[LaneResult]:
         """The results of all `tasks`, with CPU time 0: the driver counts the CPU time of this process anyway."""
-        return (replace(result, cpu_seconds=0.0) for result in run_lanes(job, tasks, more))
+        return (replace(result, cpu_seconds=0.0) for result in run_lanes(opened, job, tasks, more))
 
 
-def run_lanes(job: CopyJob, tasks: Sequence[LaneTask], more: More = list) -> Generator[LaneResult]:
+def run_lanes(opened: OpenFlow, job: CopyJob, tasks: Sequence[LaneTask], more: More = list) -> Generator[LaneResult]:
     """Run some lanes in this process. Errors that stop a lane are in its result. `more`: of a driver in the same process.
 
     On a signal lanes abort their open transactions, and the process ends by that signal; the other lanes get no result.
@@ -103,9 +101,8 @@ def run_lanes(job: CopyJob, tasks: Sequence[LaneTask], more: More = list) -> Gen
             listener = (
                 make_listener(handling.assignment_listener, handling.assignment_listener_args) if handling.assignment_listener else None
             )
-            scope.enter_context(open_flow(job.flow))
-            source = scope.enter_context(connected(job.flow.source, ClientRole.CONSUMER))
-            target = scope.enter_context(connected(job.flow.target, ClientRole.PRODUCER))
+            source = scope.enter_context(opened.source.connected(ClientRole.CONSUMER))
+            target = scope.enter_context(opened.target.connected(ClientRole.PRODUCER))
         except FerryError as problem:
             yield from (LaneResult(task.lane, failure=Failure.of(problem)) for task in tasks)
             return
@@ -124,17 +121,12 @@ class _Lanes:
     target: Connected
     handle: Handle | None
     listener: AssignmentListener | None
-    # For reading and for writing.
-    limiters: tuple[RateLimiter, RateLimiter]
+    limiters: tuple[RateLimiter, RateLimiter]  # for reading and for writing
     stop_signals: StopSignals
-    # Of the data of lanes side by side.
-    meter: Meter
-    # The failures of lanes side by side that found a whole cluster down. Then the lanes that wait are not tried.
-    outages: list[Failure]
-    # This process's CPU seconds when lanes ended last.
-    cpu: list[float]
-    # The thread in which the listener is called, because its calls may take long.
-    aside: Executor
+    meter: Meter  # of the data of lanes side by side
+    outages: list[Failure]  # of lanes side by side that found a whole cluster down: then the lanes that wait are not tried
+    cpu: list[float]  # this process's CPU seconds when lanes ended last
+    aside: Executor  # the thread in which the listener is called, because its calls may take long
 
     def run(self, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         """Results as lanes end; none after a signal."""
@@ -225,9 +217,9 @@ class _Lanes:
         return await listened(self.listener, task, lane.run, partial(called_aside, self.source.loop, self.aside))
 
 
-def is_far(flow: Flow) -> bool:
+def is_far(opened: OpenFlow) -> bool:
     """Whether lanes run side by side, as seen from here."""
-    with connected(flow.source, ClientRole.CONSUMER) as source, connected(flow.target, ClientRole.PRODUCER) as target:
+    with opened.source.connected(ClientRole.CONSUMER) as source, opened.target.connected(ClientRole.PRODUCER) as target:
         return max(source.round_trip(), target.round_trip()) >= FAR_SECONDS
 
 

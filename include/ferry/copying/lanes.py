@@ -16,8 +16,7 @@ class Weighted(Protocol):
 
 T = TypeVar("T", bound=Weighted)
 
-# The most partitions of one transaction: with topic names of 249 characters the coordinator's record has 250 kB; brokers allow 1 MiB by
-# default.
+# The most partitions of one transaction: with names of 249 characters the coordinator's record has 250 kB; brokers' default is 1 MiB.
 MOST_PARTITIONS = 1_000
 # If the config gives no number, there are at least this many.
 FEWEST_LANES = 8

@@ -103,10 +103,7 @@ def still_open(hidden: list[LastStableLag], admin: ClusterAdmin) -> list[LastSta
 
 
 def _of_cluster(
-    flow: Flow,
-    opened: OpenCluster,
-    partitions: Mapping[TopicPartition, TopicPartition],
-    stable: Mapping[TopicPartition, int] | None = None,
+    flow: Flow, opened: OpenCluster, partitions: Mapping[TopicPartition, TopicPartition], stable: Mapping[TopicPartition, int] | None = None
 ) -> list[LastStableLag]:
     """`stable`: last stable offsets of a moment ago. Those that have reached the high watermark are not asked for again."""
     cluster, admin = opened.cluster, opened.admin
@@ -119,7 +116,7 @@ def _of_cluster(
     behind = [key for key, end in watermarks.items() if stable_ends.get(key, end) < end]
     now_ms, warn_ms = round(time.time() * 1000), flow.open_transaction_warn_ms
     found, hidden = [], []
-    for key, seen in open_transactions(cluster, behind).items():
+    for key, seen in open_transactions(opened, behind).items():
         entry = LastStableLag(*partitions[key], cluster.alias, cluster.bootstrap, key, stable_ends[key], watermarks[key])
         if isinstance(seen, str):
             hidden.append(replace(entry, hidden=seen))

@@ -39,8 +39,7 @@ class LedgerCompaction:
 def merge_receipts(receipts: Iterable[Receipt], log_starts: Mapping[tuple[str, int], int]) -> LedgerCompaction:
     """Merge receipts (pure). `receipts`: the old ones; `log_starts`: of remote partitions.
 
-    A merged receipt keeps the key of its first one. Receipts of handled records are not merged with others: a verify compares the contents
-    of the others only.
+    A merged receipt keeps the key of its first one. Receipts of handled records stay apart: a verify compares the contents of others only.
     """
     groups = grouped((_alike(receipt), receipt) for receipt in receipts if receipt.kind in MERGED and not is_loss(receipt))
     merged: list[Receipt] = []

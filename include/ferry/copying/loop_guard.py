@@ -24,32 +24,23 @@ DECLARED = frozenset({ReceiptKind.FOREIGN, ReceiptKind.SEED})
 
 @dataclass(frozen=True)
 class LedgerRead:
-    """How far the other flow's ledger was read: the topic's id ("": there was none), and by partition the offset after the last record.
-
-    `ahead`: ranges that receipts name beyond the end of the source partition that Ferry saw, as (leader epoch, start, end).
-    """
+    """How far the other flow's ledger was read: the topic's id ("": there was none), and by partition the offset after the last record."""
 
     topic_id: str
     positions: Mapping[int, int]
-    ahead: tuple[tuple[int, int, int], ...] = ()
+    ahead: tuple[tuple[int, int, int], ...] = ()  # what receipts name beyond the end that Ferry saw: (leader epoch, start, end)
 
 
 @dataclass(frozen=True)
 class PartitionGuard:
     """What is known about the origin of the records of one source partition."""
 
-    # Offsets of records that came from the target.
-    excluded: Ranges = ()
-    # Other records below this offset may have come from there too.
-    unclear_below: int = 0
-    # The ledger that named them was deleted.
-    broken: bool = False
-    # The other flow copies between the same two topics, so an operator has decided about the other records in them.
-    two_way: bool = False
-    # The leader did not say which records of the other flow its log still holds.
-    unasked: bool = False
-    # None: no other flow can write the partition.
-    read: LedgerRead | None = None
+    excluded: Ranges = ()  # offsets of records that came from the target
+    unclear_below: int = 0  # other records below this offset may have come from there too
+    broken: bool = False  # the ledger that named them was deleted
+    two_way: bool = False  # the other flow copies between the same two topics, so an operator has decided about the other records in them
+    unasked: bool = False  # the leader did not say which records of the other flow its log still holds
+    read: LedgerRead | None = None  # None: no other flow can write the partition
 
 
 @dataclass
@@ -61,8 +52,7 @@ class GuardDraft:
     """
 
     low: int = 0
-    # By the leader epoch under which they were appended (-1: not known).
-    _ranges: dict[int, list[Range]] = field(default_factory=dict)
+    _ranges: dict[int, list[Range]] = field(default_factory=dict)  # by the leader epoch under which they were appended (-1: not known)
     _declared: dict[tuple[ReceiptKind, str, int], Receipt] = field(default_factory=dict)
 
     def add(self, receipt: Receipt) -> None:

@@ -39,42 +39,27 @@ from ferry.wire.ranges import outside, size, within
 
 @dataclass(frozen=True)
 class PartitionFacts(PartitionPair):
-    """What both clusters hold of one source partition and its remote partition. `remote_topic_id` None: the remote topic does not exist
-    (yet).
-    """
+    """What both clusters hold of one source partition and its remote partition."""
 
-    # The remote topic's number of partitions.
-    remote_partitions: int
-    # The end of the remote log.
-    remote_end: int
-    # Source offset, like the next four.
-    log_start: int
-    # Exclusive bound of this run.
-    end: int
-    # The last stable offset.
-    stable_end: int
-    # The offset of the start policy. If the partition is `newer`: that of the log's start.
-    start: int
-    # The first offset of a backfill's interval.
-    since: int | None = None
+    remote_partitions: int  # the remote topic's number of partitions
+    remote_end: int  # the end of the remote log
+    log_start: int  # source offset, like the next four
+    end: int  # exclusive bound of this run
+    stable_end: int  # the last stable offset
+    start: int  # the offset of the start policy; if the partition is `newer`, that of the log's start
+    since: int | None = None  # the first offset of a backfill's interval
     head: Head | None = None
-    # The group's offset.
-    committed: int | None = None
+    committed: int | None = None  # the group's offset
     claimed_by: str | None = None
     covered: tuple[tuple[int, int], ...] = ()
     compacted: bool = False
-    # Whether the remote topic replaces timestamps.
-    stamps_itself: bool = False
+    stamps_itself: bool = False  # whether the remote topic replaces timestamps
     ledger_topic_id: str = ""
     batch_limit: int = DEFAULT_BATCH_LIMIT
-    # The records that the flow in the other direction wrote.
-    guard: PartitionGuard = field(default_factory=PartitionGuard)
-    # The source log holds other records before the head's position.
-    truncation: Truncation | None = None
-    # As in PartitionTask.
-    explained_end: int = -1
-    # The partition is newer than the flow's first run.
-    newer: bool = False
+    guard: PartitionGuard = field(default_factory=PartitionGuard)  # the records that the flow in the other direction wrote
+    truncation: Truncation | None = None  # the source log holds other records before the head's position
+    explained_end: int = -1  # as in PartitionTask
+    newer: bool = False  # the partition is newer than the flow's first run
 
     @property
     def position(self) -> int:
@@ -120,12 +105,9 @@ class PartitionPlan:
     last_epoch: int = -1
     notes: tuple[str, ...] = ()
     failure: PartitionFailure | None = None
-    # How many upstream offsets of the segments are left out, because their records came from the target.
-    from_target: int = 0
-    # As in Receipt.series.
-    series: str = ""
-    # Records that the source has deleted before they were copied. The run will write them down as a loss.
-    expired: LossReport | None = None
+    from_target: int = 0  # how many upstream offsets of the segments are left out, because their records came from the target
+    series: str = ""  # as in Receipt.series
+    expired: LossReport | None = None  # records that the source has deleted before they were copied: the run will record a loss
 
     @property
     def has_work(self) -> bool:

@@ -1,8 +1,7 @@
 """An estimate of the bytes that a partition has left to send: it balances lanes and Spark tasks.
 
 The ledger's head of a partition holds the size of the records that were copied last. For a first copy Ferry divides the size of the
-source's log (DescribeLogDirs) by its offsets. If neither is known, the partition counts like the others of its topic, or like the others of
-the run.
+source's log (DescribeLogDirs) by its offsets. If neither is known, the partition counts like others of its topic, or of the run.
 
 The size does not include segments that a broker holds only in remote storage. So a log that is mostly there looks lighter than it is, and
 its lane may end last. To know better, Ferry would have to ask for the local start of each log too, which older brokers do not know.
@@ -17,8 +16,7 @@ from kafka.protocol.admin import DescribeLogDirsRequest
 from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.net.error_policy import DESCRIBE_LOG_DIRS, Action
 from ferry.clusters.net.partitions import TopicPartition, grouped, partitions_of
-from ferry.clusters.net.shared_connection import ask_cluster
-from ferry.config import Cluster
+from ferry.clusters.net.shared_connection import ConnectedCluster
 from ferry.copying.partition_plan import PartitionPlan
 from ferry.errors import FerryError
 
@@ -30,12 +28,12 @@ FEW_OFFSETS = 10_000
 ANSWER_SECONDS = 3.0
 
 
-def read_bytes_an_offset(source: Cluster, plans: Sequence[PartitionPlan]) -> dict[TopicPartition, float]:
+def read_bytes_an_offset(source: ConnectedCluster, plans: Sequence[PartitionPlan]) -> dict[TopicPartition, float]:
     """By partition: bytes for each offset that is left to copy. Asks the source only if it matters, and can do without an answer."""
     asked = without_size(plans)
     sizes: Mapping[TopicPartition, int] = {}
     with suppress(FerryError):
-        sizes = ask_cluster(source, log_sizes, asked) if asked else sizes
+        sizes = source.ask(log_sizes, asked) if asked else sizes
     return bytes_an_offset(plans, sizes)
 
 

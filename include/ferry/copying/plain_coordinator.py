@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from ferry.clusters.groups.committed_offsets import K, commit_request
+from ferry.clusters.groups.committed_offsets import K, Offsets, commit_request
 from ferry.clusters.groups.coordination import (
     COORDINATION_SECONDS,
     FIRST_PAUSE_SECONDS,
@@ -32,7 +32,6 @@ from ferry.clusters.groups.coordination import (
     OutcomeUnknown,
     ProducerIdentity,
 )
-from ferry.clusters.groups.group_model import CommittedOffset
 from ferry.clusters.logs.internal_batches import KeyValue
 from ferry.clusters.net import error_policy
 from ferry.clusters.net.backoff import doubling
@@ -108,15 +107,12 @@ class PlainCoordinator(Coordinator):
         """Nothing is open: everything counts as soon as it is acknowledged."""
         return identity
 
-    async def commit_positions(self, identity: ProducerIdentity, positions: Mapping[K, CommittedOffset], *, transactions_v2: bool) -> None:  # noqa: ARG002 - as of Coordinator
+    async def commit_positions(self, identity: ProducerIdentity, positions: Offsets[K], *, transactions_v2: bool) -> None:  # noqa: ARG002 - as of Coordinator
         """Commit positions to the group. Ferry repeats a request without an answer: a late one may lower the offset; the head counts."""
         await self._commit_in_batches(error_policy.OFFSET_COMMIT, partial(commit_request, self._group), positions, repeatable=True)
 
     async def _append(self, identity: ProducerIdentity, records: Callable[[], Mapping[TopicPartition, Sequence[KeyValue]]]) -> None:
-        """Append one batch to each partition, with sequence number 0: so a batch whose answer is lost may be sent again.
-
-        `records`: called when the leaders were asked.
-        """
+        """Append a batch to each partition, with sequence number 0: so it may be sent again. `records`: called when leaders were asked."""
         seconds = COORDINATION_SECONDS if self.patience_seconds is None else self.patience_seconds
         deadline, pauses = time.monotonic() + seconds, doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         topics = {self._state.topic, self._ledger_topic}

@@ -1,8 +1,7 @@
 """Says how far a run is: names steps that take long, and reports the progress of the copy.
 
 The progress is read from the receipts of committed transactions: a thread reads the new receipts of the ledger every few seconds. So it
-needs nothing from the workers, and works with every runner. If it cannot read them, it says so once and tries again: the copy does not
-depend on it.
+works with every runner. If it cannot read them, it says so once and tries again: the copy does not depend on it.
 """
 
 import threading
@@ -11,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 
 from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
-from ferry.clusters.open_cluster import OpenCluster
+from ferry.clusters.open_cluster import open_cluster
 from ferry.config import Flow
 from ferry.copying.committed import Committed
 from ferry.copying.request import RunRequest
@@ -71,7 +70,7 @@ class ProgressObserver:
     def watch(self, over: threading.Event) -> None:
         while not over.is_set():
             try:
-                with OpenCluster(self._flow.target) as target:
+                with open_cluster(self._flow.target) as target:
                     self._poll(target.reader(), over)
             except FerryError as problem:
                 if self._readable:

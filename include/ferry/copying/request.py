@@ -43,18 +43,13 @@ class JobRequest:
 class RunRequest(JobRequest):
     """One run of one flow."""
 
-    # Where the copy ends, by record time (None: at the source's last stable offset when the run is planned).
-    until: datetime | None = None
+    until: datetime | None = None  # where the copy ends, by record time (None: at the source's last stable offset when the run is planned)
     since: datetime | None = None
-    # The run also copies the ranges of `[since, until)` below the position that the ledger does not cover.
-    backfill: bool = False
-    # Copy only these of the flow's topics; empty: all.
-    topics: tuple[str, ...] = ()
-    # The run does not end there, but copies the records that arrive until this moment, or until another run takes the flow over (None: it
-    # does not follow).
+    backfill: bool = False  # the run also copies the ranges of `[since, until)` below the position that the ledger does not cover
+    topics: tuple[str, ...] = ()  # copy only these of the flow's topics; empty: all
+    # The run goes on with records that arrive until this moment, or until another run takes the flow over (None: it does not follow).
     follow_until: datetime | None = None
-    # A person sees in a terminal how far it is.
-    watched: bool = False
+    watched: bool = False  # a person sees in a terminal how far it is
     optional = ("until", "since", "backfill", "topics", "follow_until", "watched")
 
     def __post_init__(self) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Hashable
 
 from ferry.clusters.groups.coordination import Coordinator, ProducerIdentity
 from ferry.clusters.net.connections import ClusterConnection
-from ferry.clusters.net.shared_connection import ask_cluster
 from ferry.config import ClientRole
 from ferry.copying.fencing import read_writers
 from ferry.ledger.open_flow import OpenFlow
@@ -45,4 +44,4 @@ class RunProof:
         async def current(connection: ClusterConnection) -> ProducerIdentity | None:
             return await Coordinator(connection.loop, connection, self._name, self._flow.position_group).current()
 
-        return ask_cluster(self._flow.target, current, role=ClientRole.PRODUCER)
+        return self._opened.target.ask(current, role=ClientRole.PRODUCER)

@@ -102,15 +102,3 @@ class FlushEnd:
             else:
                 return identity
         raise ClusterUnreachable(f"the state topic did not acknowledge heads in {ATTEMPTS} attempts")
-
-
-SegmentEnd = TransactionEnd | FlushEnd
-
-
-def segment_end(
-    coordinator: Coordinator, new_ledger: Callable[[], InternalWriter], register: Register | None, stop: Callable[[PositionsRefused], None]
-) -> SegmentEnd:
-    """The end with a transaction if the lane has a transactional id, or with a flush. Arguments as of TransactionEnd and FlushEnd."""
-    if coordinator.transactional_id is None:
-        return FlushEnd(coordinator, new_ledger, stop)
-    return TransactionEnd(coordinator, new_ledger(), register)

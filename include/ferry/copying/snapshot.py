@@ -52,22 +52,15 @@ class FlowSnapshot:
     target_topics: Mapping[str, TopicDescription]
     facts: tuple[PartitionFacts, ...]
     state: FlowState
-    # By remote topic of the flow: which flow writes to it.
-    claims: Mapping[str, str]
-    # The partitions without offsets from the source.
-    unavailable: tuple[PartitionFailure, ...] = ()
-    # Topics of the flow that the source hides, or whose remote topic Ferry may not describe.
-    denied: tuple[PartitionFailure, ...] = ()
-    # Features that the clusters' releases lack.
-    lacking: tuple[Lack, ...] = ()
+    claims: Mapping[str, str]  # by remote topic of the flow: which flow writes to it
+    unavailable: tuple[PartitionFailure, ...] = ()  # the partitions without offsets from the source
+    denied: tuple[PartitionFailure, ...] = ()  # topics of the flow that the source hides, or whose remote topic Ferry may not describe
+    lacking: tuple[Lack, ...] = ()  # features that the clusters' releases lack
     # The entries of COMPARED: of the target's topics that exist and that a run may copy to, and of those that the caller also asked for.
     configs: Mapping[str, Entries] = field(default_factory=dict)
-    # The topics that the message handler may choose, with their numbers of partitions.
-    reroute: Mapping[str, int] = field(default_factory=dict)
-    # A warning of two clusters with one id.
-    alike: str = ""
-    # The run is the first one of the flow, or of topics that it alone copies, and must record where it starts.
-    begins: bool = False
+    reroute: Mapping[str, int] = field(default_factory=dict)  # numbers of partitions of topics that the message handler may choose
+    alike: str = ""  # a warning of two clusters with one id
+    begins: bool = False  # the run is the first one of the flow, or of topics that it alone copies, and must record where it starts
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:
@@ -87,19 +80,17 @@ def take_snapshot(
     """Ask both clusters. `ends`: the end bounds of an earlier snapshot of the same run, to keep.
 
     `concerns` (topic, partition): which source partitions to look at (None: all). Positions of others may be undecided meanwhile.
-
     `for_a_run`: for partitions with nothing to copy, Ferry asks only for their ends. Their `log_start` is their position then, and the
     configs of their remote topics are not known.
-
     `beside`: topics of the target whose configs the caller wants too, if they exist.
     """
     flow, source, target = opened.flow, opened.source.admin, opened.target.admin
     alike = refuse_same_cluster(opened)
-    all_positions = ask_positions(flow.target, flow.position_group, stable=stable) if concerns is None else None
+    all_positions = ask_positions(opened.target, flow.position_group, stable=stable) if concerns is None else None
     # Whoever holds the flow has read its state before, so the leader is known: Ferry asks for it beside the topics.
     asked_state = opened.ask_anew(stable=True) if stable else None
     source_topics, target_topics = source.topics(), target.topics()
-    lacks = lacking_features(flow, source_topics.values(), target_topics.values())
+    lacks = lacking_features(opened, source_topics.values(), target_topics.values())
     matched = flow.topic_rules.select(source_topics) if flow.copies else Selection((), (LeftOut(f"flow {flow.name}", NOT_A_COPY, None),))
     places = _remote_places(matched, source_topics, concerns)
     there = None if concerns is None else [place for place in places.values() if place.topic in target_topics]
@@ -111,25 +102,14 @@ def take_snapshot(
     # A run that follows may copy into every topic, and must know the limits of each.
     rest = for_a_run and request.since is None and request.follow_until is None
     offsets = read_source_offsets(flow, request, source, asked.first, state.heads.keys(), asked.head_positions, rest=rest)
-    found = _read_partitions(opened, request, target_topics, asked, offsets, beside)
-    checked = guarded(opened, found.facts(ends or {}), source_topics, stable=stable)
+    found = _read_partitions(opened, request, asked, offsets, beside)
+    facts = guarded(opened, found.facts(ends or {}), source_topics, stable=stable)
     unavailable = tuple(PartitionFailure(*key, PartitionUnavailable.__name__, why) for key, why in offsets.problems.items())
-    denied += [_denied(topic, found.unread[name]) for topic, name in selection.selected if name in found.unread]
+    unread = ((topic, found.unread[name]) for topic, name in selection.selected if name in found.unread)
+    hidden = (*denied, *(PartitionFailure(topic, -1, type(problem).__name__, str(problem)) for topic, problem in unread))
     begins = _begins(flow, request, asked, for_a_run=for_a_run, everything=concerns is None)
     return FlowSnapshot(
-        selection,
-        source_topics,
-        target_topics,
-        checked,
-        state,
-        claims,
-        unavailable,
-        tuple(denied),
-        lacks,
-        found.configs,
-        reroute,
-        alike,
-        begins,
+        selection, source_topics, target_topics, facts, state, claims, unavailable, hidden, lacks, found.configs, reroute, alike, begins
     )
 
 
@@ -152,27 +132,18 @@ def _remote_places(
     }
 
 
-def _denied(topic: str, problem: FerryError) -> PartitionFailure:
-    return PartitionFailure(topic, -1, type(problem).__name__, str(problem))
-
-
 @dataclass(frozen=True)
 class _Partitions:
     """The source partitions that a snapshot is about, and what the flow's own topics and its group say of them."""
 
-    # The remote partition of each.
-    places: Mapping[TopicPartition, TopicPartition]
-    # Of today's topics, by source topic.
-    ids: Mapping[str, TopicIds]
+    target_topics: Mapping[str, TopicDescription]
+    places: Mapping[TopicPartition, TopicPartition]  # the remote partition of each
+    ids: Mapping[str, TopicIds]  # of today's topics, by source topic
     state: FlowState
-    # Of the group, by remote partition.
-    positions: Mapping[TopicPartition, int]
-    # By remote topic, which flow writes to it.
-    claims: Mapping[str, str]
-    # Heads of today's topics.
-    heads: Mapping[TopicPartition, Head]
-    # As of FlowState.first_offset.
-    first: Mapping[TopicPartition, int | None]
+    positions: Mapping[TopicPartition, int]  # of the group, by remote partition
+    claims: Mapping[str, str]  # by remote topic, which flow writes to it
+    heads: Mapping[TopicPartition, Head]  # heads of today's topics
+    first: Mapping[TopicPartition, int | None]  # as of FlowState.first_offset
 
     @classmethod
     def of(  # noqa: PLR0917 - the topics, the partitions, and what is known of them
@@ -187,9 +158,9 @@ class _Partitions:
     ) -> "_Partitions":
         ids = {topic: TopicIds(id_of(source_topics[topic]), id_of(target_topics.get(name))) for topic, name in selection.selected}
         kept = {key: place for key, place in places.items() if key.topic in ids}
-        heads = {key: state.heads[key] for key in kept if key in state.heads and state.heads[key].is_of(ids[key.topic])}
+        heads = {key: state.heads[key] for key in kept if key in state.heads and state.heads[key].topic_ids == ids[key.topic]}
         first = {key: state.first_offset(key, ids[key.topic].source) for key in kept}
-        return cls(kept, ids, state, positions, claims, heads, first)
+        return cls(target_topics, kept, ids, state, positions, claims, heads, first)
 
     @property
     def head_positions(self) -> dict[TopicPartition, int]:
@@ -202,7 +173,6 @@ class _Findings:
     """What the clusters and the ledger say of the partitions of one snapshot."""
 
     flow: Flow
-    target_topics: Mapping[str, TopicDescription]
     asked: _Partitions
     offsets: SourceOffsets
     remote_ends: Mapping[TopicPartition, int]
@@ -226,8 +196,8 @@ class _Findings:
 
     def _facts(self, key: TopicPartition, place: TopicPartition, end: int | None, since: int | None) -> PartitionFacts:
         asked, offsets = self.asked, self.offsets
-        ids, description = asked.ids[key.topic], self.target_topics.get(place.topic)
-        ledger = self.target_topics.get(self.flow.ledger_topic)
+        ids, description = asked.ids[key.topic], asked.target_topics.get(place.topic)
+        ledger = asked.target_topics.get(self.flow.ledger_topic)
         limits = {name: entry.value or "" for name, entry in self.configs.get(place.topic, {}).items()}
         stable_end = offsets.stable_ends[key]
         return PartitionFacts(
@@ -257,45 +227,37 @@ class _Findings:
         )
 
 
-def _read_partitions(  # noqa: PLR0917 - the request, and the partitions
-    opened: OpenFlow,
-    request: RunRequest,
-    target_topics: Mapping[str, TopicDescription],
-    asked: _Partitions,
-    offsets: SourceOffsets,
-    beside: Set[str],
-) -> _Findings:
+def _read_partitions(opened: OpenFlow, request: RunRequest, asked: _Partitions, offsets: SourceOffsets, beside: Set[str]) -> _Findings:
     """Ask the target and the ledger, and the source where its log seems to be truncated. `beside`: as of take_snapshot."""
     flow, target = opened.flow, opened.target.admin
-    remote_ends = _unexplained_remote_ends(flow, target, target_topics, asked)
+    remote_ends = _unexplained_remote_ends(flow, target, asked)
     coverage = read_coverage(opened, {key: asked.ids[key.topic] for key in asked.places}) if request.since is not None else {}
     moving = {key.topic: place.topic for key, place in asked.places.items() if key not in offsets.at_rest}
     truncations = _truncations(opened, asked.heads.values(), offsets.stable_ends)
     explained_ends = _explained_ends(opened, asked, remote_ends, moving)
     configs, unread = target.visible_configs(
-        (beside | {remote for remote in moving.values() if not is_ferry_topic(remote)}) & target_topics.keys(),
+        (beside | {remote for remote in moving.values() if not is_ferry_topic(remote)}) & asked.target_topics.keys(),
         to_alter=flow.mirroring.sync_topic_configs_enabled,
         keys=COMPARED,
     )
-    return _Findings(flow, target_topics, asked, offsets, remote_ends, coverage, truncations, explained_ends, configs, unread)
+    return _Findings(flow, asked, offsets, remote_ends, coverage, truncations, explained_ends, configs, unread)
 
 
-def _unexplained_remote_ends(
-    flow: Flow, target: ClusterAdmin, topics: Mapping[str, TopicDescription], asked: _Partitions
-) -> dict[TopicPartition, int]:
+def _unexplained_remote_ends(flow: Flow, target: ClusterAdmin, asked: _Partitions) -> dict[TopicPartition, int]:
     """The ends of those remote partitions of which today's ledger has no head: somebody else may have written to them."""
-    ledger, heads = topics.get(flow.ledger_topic), asked.state.heads
+    topics, heads = asked.target_topics, asked.state.heads
+    ledger = topics.get(flow.ledger_topic)
     explained = {key for key, head in heads.items() if ledger is not None and head.ledger_topic_id == (ledger.topic_id or "")}
     unknown = [place for key, place in asked.places.items() if key not in explained and place.topic in topics]
     ends, _ = target.end_offsets([place for place in unknown if place.partition < topics[place.topic].partitions], committed=False)
     return ends
 
 
-def lacking_features(flow: Flow, source: Iterable[TopicDescription], target: Iterable[TopicDescription]) -> tuple[Lack, ...]:
+def lacking_features(opened: OpenFlow, source: Iterable[TopicDescription], target: Iterable[TopicDescription]) -> tuple[Lack, ...]:
     """Features that the flow would use and that the clusters' releases lack. BrokerTooOld if the flow cannot be copied without one."""
-    needs, wishes = target_features(transactions=flow.exactly_once)
-    of_source = lacking(flow.source, source, needs=SOURCE_NEEDS, wishes=SOURCE_WISHES)
-    return of_source + lacking(flow.target, target, needs=needs, wishes=wishes)
+    needs, wishes = target_features(transactions=opened.flow.exactly_once)
+    of_source = lacking(opened.source, source, needs=SOURCE_NEEDS, wishes=SOURCE_WISHES)
+    return of_source + lacking(opened.target, target, needs=needs, wishes=wishes)
 
 
 def _read_positions(
@@ -316,7 +278,7 @@ def _read_positions(
     for _ in range(LOOKS):
         if disagreed:
             opened.anew()
-        asked, first = first or ask_positions(flow.target, flow.position_group, partitions, stable=asked_state is not None), None
+        asked, first = first or ask_positions(opened.target, flow.position_group, partitions, stable=asked_state is not None), None
         state = (opened if asked_state is None else asked_state.answer()).state_among(target_topics)
         positions = asked.answer()
         before, disagreed = disagreed, disagreements(state, positions)
@@ -344,7 +306,7 @@ def _truncations(opened: OpenFlow, heads: Iterable[Head], ends: Mapping[TopicPar
         for key, head in placed.items()
         if (head.source_epoch >= 0 and ends.get(key) != head.position) or ends.get(key, head.position) < head.position
     }
-    diverged = diverged_logs(opened.flow.source, {key: ReadTo(head.position, head.source_epoch) for key, head in asked.items()})
+    diverged = diverged_logs(opened.source, {key: ReadTo(head.position, head.source_epoch) for key, head in asked.items()})
     found = {
         key: told if told.proven else told._replace(end=min(told.end, ends.get(key, told.end)))
         for key, told in diverged.items()

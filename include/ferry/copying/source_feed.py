@@ -89,10 +89,7 @@ class SourceFeed:
     ) -> None:
         """`codec`: of the batches that are handed on (None: each keeps its own). `reroute`: as of PartitionHandling."""
         self._loop, self._following, self._guard, self._codec = loop, following, guard, codec
-        self._connection = connection
-        self._leaders = leaders
-        self._wakeup = wakeup
-        self._groups = cursors
+        self._connection, self._leaders, self._wakeup, self._groups = connection, leaders, wakeup, cursors
         # Cursors that may want a fetch, the one that has waited longest first. A cursor in flight comes back with the answer.
         self._waiting = cursors.news()
         self._in_flight: set[PartitionCursor] = set()
@@ -142,10 +139,7 @@ class SourceFeed:
         return bool(self._fetching)
 
     def _fetch_bytes(self, brokers: int) -> int:
-        """How many bytes a fetch asks for.
-
-        The brokers of lanes that follow wait until something arrives: so each has a response of each lane at the same time.
-        """
+        """How many bytes a fetch asks for. Brokers of lanes that follow wait for records: so each has a response of each lane at a time."""
         lanes = max(1, len(self._connection.meter.own))
         waiting = 2 * brokers * lanes if self._following.goes_on else 1
         return min(self._limits.fetch, self._limits.held // max(1, waiting))

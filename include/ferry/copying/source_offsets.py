@@ -20,14 +20,11 @@ class SourceOffsets(NamedTuple):
 
     starts: Mapping[TopicPartition, int]
     stable_ends: Mapping[TopicPartition, int]
-    # Where a partition without a head would begin.
-    policy: Mapping[TopicPartition, int]
-    # The bounds of the request, if it has them.
-    until: Mapping[TopicPartition, int]
+    policy: Mapping[TopicPartition, int]  # where a partition without a head would begin
+    until: Mapping[TopicPartition, int]  # a bound of the request, if it has it; so is `since`
     since: Mapping[TopicPartition, int]
     problems: Mapping[TopicPartition, str]
-    # Partitions of which Ferry asked only for the end: it is their position.
-    at_rest: Collection[TopicPartition]
+    at_rest: Collection[TopicPartition]  # partitions of which Ferry asked only for the end: it is their position
 
 
 def read_source_offsets(  # noqa: PLR0917 - the request, the cluster, and the partitions
@@ -42,16 +39,17 @@ def read_source_offsets(  # noqa: PLR0917 - the request, the cluster, and the pa
 ) -> SourceOffsets:
     """The offsets of the partitions in `first`, which holds FlowState.first_offset of each.
 
-    `headed`: partitions with a head, also of topics of the past. `positions`: those of the heads of today's topics. `rest`: ask for nothing
-    more if a log ends at the position.
+    `headed`: partitions with a head, also of old topics. `positions`: of today's heads. `rest`: ask for nothing more if a log ends there.
     """
     ends, problems = source.end_offsets(list(first))
     _await_lagging(source, ends, positions)
     at_rest = {key: ends[key] for key in first if rest and key in ends and ends[key] == positions.get(key)}
     starts, start_problems = source.earliest_offsets([key for key in first if key not in at_rest and key not in problems])
-    starts |= at_rest
     problems |= start_problems
-    usable = [key for key in first if key not in problems and key not in at_rest]
+    usable = list(starts)
+    # Since Kafka 4.0 a log can begin behind its last stable offset: DeleteRecords has removed the first records of an open transaction.
+    ends |= {key: max(ends[key], start) for key, start in starts.items()}
+    starts |= at_rest
 
     def at_time(moment_ms: int, keys: Iterable[TopicPartition]) -> Offsets:
         found, missing = source.offsets_for_time(keys, moment_ms)

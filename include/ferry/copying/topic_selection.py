@@ -7,7 +7,7 @@ from ferry.clusters.admin.describe import TopicDescription
 from ferry.config import Flow
 from ferry.config.keys import nearest_name
 from ferry.copying.request import RunRequest
-from ferry.errors import ArgumentError, ConfigError, NotAuthorized
+from ferry.errors import ArgumentError, ConfigError, NotAuthorized, some_of
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.state import FlowState
 from ferry.permissions.hidden import Hidden, hidden_topics
@@ -16,12 +16,7 @@ from ferry.policy.selection import LeftOut, Selection
 
 
 def allowed_topics(  # noqa: PLR0917 - the request, the source, and its topics
-    flow: Flow,
-    request: RunRequest,
-    source: ClusterAdmin,
-    topics: Mapping[str, TopicDescription],
-    matched: Selection,
-    state: FlowState,
+    flow: Flow, request: RunRequest, source: ClusterAdmin, topics: Mapping[str, TopicDescription], matched: Selection, state: FlowState
 ) -> tuple[Selection, list[PartitionFailure]]:
     """Those of the matched topics that the request wants, and the topics that the source hides or that Ferry never copies.
 
@@ -49,7 +44,7 @@ def _with_reasons(
             text = f"Ferry never copies it, though topics names it: {reason}; take it out of topics, or write its records to another topic"
             refused.append(PartitionFailure(name, -1, ConfigError.__name__, text))
         else:
-            more = ", though topics names it" if name in named else ", but it was copied before" if name in copied else ""
+            more = ", though topics names it" if name in named else _dropped(flow, reason) if name in copied else ""
             skipped.append(LeftOut(name, reason + more, bool(more) or expected))
     skipped += [LeftOut(f"topic {entry.name}", entry.problem, None) for entry in hidden if not entry.needed]
     seen = {*there, *(entry.name for entry in hidden)}
@@ -59,6 +54,17 @@ def _with_reasons(
     lacks = f"{flow.source.alias} has no such topic, though topics names it"
     skipped += [LeftOut(name, lacks + nearest_name(name, others), True) for name in sorted(named - seen)]
     return Selection(selection.selected, tuple(skipped)), refused
+
+
+def _dropped(flow: Flow, reason: str) -> str:
+    """What follows the reason of a topic that was copied before."""
+    here, now, again = flow.source.alias, "", "change that back"
+    if reason.startswith("not in the property "):
+        now, again = f" (topics = {some_of(flow.topics)})", "put it back into topics"
+    return (
+        f"{now}, but it was copied before; records written to it since then are only on {here}: to have them copied, {again}; "
+        f"if it is left out on purpose, this line stays until {here} has no such topic"
+    )
 
 
 def _narrow(selection: Selection, request: RunRequest) -> Selection:

@@ -17,46 +17,29 @@ class DagFacts:
     """The DAG that copies a flow."""
 
     dag_id: str
-    # By the DAG file; empty: no file that can be parsed here makes the DAG.
-    config: str = ""
-    # The id of the Spark connection, if the flow needs one.
-    connection: str = ""
-    # What holds the connection.
-    found_in: str = ""
-    # Spark's master, by the connection.
-    master: str = ""
-    # Why there is no master.
-    unusable: str = ""
-    # Airflow's database has the DAG.
-    seen: bool = False
+    config: str = ""  # by the DAG file; empty: no file that can be parsed here makes the DAG
+    connection: str = ""  # the id of the Spark connection, if the flow needs one
+    found_in: str = ""  # what holds the connection
+    master: str = ""  # Spark's master, by the connection
+    unusable: str = ""  # why there is no master
+    seen: bool = False  # Airflow's database has the DAG
     paused: bool = True
-    # The last run that was not a dry one; `state` is its state.
-    run: str = ""
+    run: str = ""  # the last run that was not a dry one; `state` is its state
     state: str = ""
-    # Why that run failed.
-    reason: str = ""
+    reason: str = ""  # why that run failed
     next_step: str = ""
 
 
 @dataclass(frozen=True)
 class AirflowFacts:
-    """The Airflow of one Python."""
-
-    # Empty: Airflow is not installed.
-    version: str = ""
-    # Why Airflow or its database did not answer.
-    problem: str = ""
+    version: str = ""  # empty: Airflow is not installed
+    problem: str = ""  # why Airflow or its database did not answer
     home: str = ""
-    # The folder of DAG files.
-    folder: str = ""
-    # By DAG file that names Ferry: its bundle.
-    files: Mapping[str, str] = field(default_factory=dict, hash=False)
-    # By file: why it makes no DAGs here.
-    errors: Mapping[str, str] = field(default_factory=dict, hash=False)
-    # By file: why it makes no DAGs, by Airflow's database.
-    import_errors: Mapping[str, str] = field(default_factory=dict, hash=False)
-    # Processes of Airflow without a heartbeat.
-    silent: tuple[str, ...] = ()
+    folder: str = ""  # the folder of DAG files
+    files: Mapping[str, str] = field(default_factory=dict, hash=False)  # by DAG file that names Ferry: its bundle
+    errors: Mapping[str, str] = field(default_factory=dict, hash=False)  # by file: why it makes no DAGs here
+    import_errors: Mapping[str, str] = field(default_factory=dict, hash=False)  # by file: why it makes no DAGs, by Airflow's database
+    silent: tuple[str, ...] = ()  # processes of Airflow without a heartbeat
     dags: tuple[DagFacts, ...] = ()
 
 

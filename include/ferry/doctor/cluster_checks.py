@@ -36,7 +36,13 @@ def cluster_findings(facts: ClusterFacts, *, source: bool, target: bool, transac
         return
     brokers = count_of(facts.brokers, "broker")
     yield ok(where, "reachable", f"{facts.bootstrap}, {brokers}, id {facts.cluster_id or 'none'}, as {facts.login}")
-    yield from _service(where, facts)
+    services = services_of(facts)
+    profile = f"{named(services)}; Ferry knows its limits as of {READ}"
+    yield ok(
+        where,
+        "service",
+        profile if services else "not recognised: Ferry treats it as Apache Kafka, and goes by the requests that it offers",
+    )
     yield _version(where, facts)
     yield _clock(where, facts)
     newest = facts.capabilities.newest
@@ -53,7 +59,7 @@ def cluster_findings(facts: ClusterFacts, *, source: bool, target: bool, transac
     if not transactions:
         yield ok(where, "exactly-once", "off (transaction.producer=false): after a failure, records may be copied twice")
         return
-    if all(service.transactions for service in services_of(facts)):  # otherwise the limits of the service say so
+    if all(service.transactions for service in services):  # otherwise the limits of the service say so
         yield _protocol(where, facts)
     if facts.configs:
         yield from _transaction_log(where, facts)
@@ -99,13 +105,6 @@ def _lack(feature: Feature, facts: ClusterFacts) -> tuple[str, str]:
 def services_of(facts: ClusterFacts) -> tuple[ManagedService, ...]:
     """The managed services that the cluster may be of."""
     return services_at(facts.bootstrap, facts.cluster_id, facts.capabilities.newest)
-
-
-def _service(where: str, facts: ClusterFacts) -> Iterator[Finding]:
-    if services := services_of(facts):
-        yield ok(where, "service", f"{named(services)}; Ferry knows its limits as of {READ}")
-    else:
-        yield ok(where, "service", "not recognised: Ferry treats it as Apache Kafka, and goes by the requests that it offers")
 
 
 def _clock(where: str, facts: ClusterFacts) -> Finding:

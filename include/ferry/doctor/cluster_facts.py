@@ -1,16 +1,16 @@
 """What a cluster says about itself and about the user's rights. Reads only, bounded in time."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ferry.clusters.admin.acl_binding import AclBinding
 from ferry.clusters.admin.acls import read_acls
 from ferry.clusters.admin.api_versions import Capabilities, ask_capabilities
-from ferry.clusters.admin.cluster_admin import HIDDEN, ClusterAdmin
+from ferry.clusters.admin.cluster_admin import HIDDEN
 from ferry.clusters.admin.describe import ConfigOrigin
-from ferry.clusters.net.shared_connection import first_contact
 from ferry.clusters.open_cluster import OpenCluster
-from ferry.config import ClientRole, Cluster
+from ferry.config import ClientRole
 from ferry.errors import FerryError, NotAuthorized
 
 NOTHING = Capabilities({})
@@ -25,25 +25,18 @@ _NAMING = {
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """One cluster."""
-
     alias: str
     bootstrap: str
     login: str
-    # Why it did not answer.
-    problem: FerryError | None = None
+    problem: FerryError | None = None  # why it did not answer
     cluster_id: str = ""
-    # How many of the `known_brokers` are up.
-    brokers: int = 0
+    brokers: int = 0  # how many of the `known_brokers` are up
     known_brokers: int = 0
     capabilities: Capabilities = NOTHING
-    # A broker's configs; if they are empty, `no_configs` says why.
-    configs: Mapping[str, str] = field(default_factory=dict, hash=False)
+    configs: Mapping[str, str] = field(default_factory=dict, hash=False)  # a broker's configs; if they are empty, `no_configs` says why
     no_configs: str = ""
-    # Whether a topic has no topic id.
-    without_ids: bool = False
-    # Topics with which brokers of newer releases do not start.
-    small_segments: tuple[str, ...] = ()
+    without_ids: bool = False  # whether a topic has no topic id
+    small_segments: tuple[str, ...] = ()  # topics with which brokers of newer releases do not start
 
     def config(self, name: str) -> int | None:
         """A numeric config of the broker; None: not known."""
@@ -53,37 +46,28 @@ class ClusterFacts:
 
 @dataclass(frozen=True)
 class RightsFacts:
-    """What a cluster says about the user's rights."""
-
-    # Whether there is an authorizer (None: not known).
-    enforced: bool | None
-    # All ACLs that matter; None: the user may not see them.
-    acls: frozenset[AclBinding] | None
-    # What the user may do to the cluster (KIP-430, names of AclOperation); None: the broker does not say.
-    operations: frozenset[str] | None
-    # What the user may do to existing topics.
-    topics: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)
-    # Topics that the user may not even describe.
-    hidden: frozenset[str] = frozenset()
-    # Whether brokers may know the user by another name than the certificate's.
-    renamed: bool = False
+    enforced: bool | None  # whether there is an authorizer (None: not known)
+    acls: frozenset[AclBinding] | None  # all ACLs that matter; None: the user may not see them
+    operations: frozenset[str] | None  # what the user may do to the cluster (KIP-430, names of AclOperation); None: the broker does not say
+    topics: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)  # what the user may do to existing topics
+    hidden: frozenset[str] = frozenset()  # topics that the user may not even describe
+    renamed: bool = False  # whether brokers may know the user by another name than the certificate's
 
 
-def read_cluster_facts(cluster: Cluster) -> ClusterFacts:
+def read_cluster_facts(opened: OpenCluster) -> ClusterFacts:
     """Ask the cluster. An error is a fact too."""
-    alias, bootstrap, login = cluster.alias, cluster.bootstrap, cluster.login_of(ClientRole.ADMIN)
+    alias, bootstrap, login = opened.alias, opened.cluster.bootstrap, opened.cluster.login_of(ClientRole.ADMIN)
     try:
-        with OpenCluster(cluster) as opened:
-            admin = opened.admin
-            first_contact(cluster)
-            cluster_id, topics = admin.cluster_id(), admin.topics()
-            brokers, segments = admin.brokers(topics), admin.visible_configs(topics, keys=(SEGMENT,))[0]
-            try:
-                configs = {name: entry.value for name, entry in admin.broker_configs().items() if entry.value is not None}
-                no_configs = ""
-            except FerryError as problem:
-                configs, no_configs = {}, str(problem)
-            capabilities = ask_capabilities(cluster)
+        opened.first_contact()
+        admin = opened.admin
+        cluster_id, topics = admin.cluster_id(), admin.topics()
+        brokers, segments = admin.brokers(topics), admin.visible_configs(topics, keys=(SEGMENT,))[0]
+        try:
+            configs = {name: entry.value for name, entry in admin.broker_configs().items() if entry.value is not None}
+            no_configs = ""
+        except FerryError as problem:
+            configs, no_configs = {}, str(problem)
+        capabilities = ask_capabilities(opened)
     except FerryError as problem:
         return ClusterFacts(alias, bootstrap, login, problem)
     no_ids = any(topic.topic_id is None for topic in topics.values())
@@ -96,7 +80,7 @@ def read_cluster_facts(cluster: Cluster) -> ClusterFacts:
 def read_rights_facts(opened: OpenCluster, existing: Iterable[str], named: Iterable[str]) -> RightsFacts:
     """What the user may do to `existing` topics, and which of `named` the user may not describe. FerryError if the cluster is away."""
     try:
-        acls = read_acls(opened.cluster)
+        acls = read_acls(opened)
         enforced = acls is not None
     except NotAuthorized:
         acls, enforced = None, True
@@ -104,7 +88,10 @@ def read_rights_facts(opened: OpenCluster, existing: Iterable[str], named: Itera
     operations = admin.cluster_operations()
     topics = admin.topic_operations(existing) if enforced else {}
     hidden = frozenset(admin.topics_that(HIDDEN, named)) if enforced else frozenset[str]()
-    renamed = enforced and opened.cluster.by_certificate and _may_rename(admin)
+    renamed = enforced and opened.cluster.by_certificate
+    if renamed:
+        with suppress(FerryError):
+            renamed = names_certificates({name: entry.value for name, entry in admin.broker_configs().items()})
     return RightsFacts(enforced, acls, operations, topics, hidden, renamed)
 
 
@@ -117,10 +104,3 @@ def names_certificates(configs: Mapping[str, str | None]) -> bool:
         # A null means that a listener's value is hidden.
         if (name == ending and value is not None) or name.endswith(f".{ending}")
     )
-
-
-def _may_rename(admin: ClusterAdmin) -> bool:
-    try:
-        return names_certificates({name: entry.value for name, entry in admin.broker_configs().items()})
-    except FerryError:
-        return True

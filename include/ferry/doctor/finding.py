@@ -28,9 +28,7 @@ class Finding:
     code: ExitCode = ExitCode.PARTLY_FAILED
 
     def document(self) -> dict[str, Any]:
-        fields = asdict(self)
-        del fields["code"]
-        return fields
+        return {name: value for name, value in asdict(self).items() if name != "code"}
 
 
 def ok(where: str, check: str, found: str) -> Finding:

@@ -1,7 +1,7 @@
 """Findings about one flow (pure): rights, limits of remote topics, expirations against the schedule, memory, headroom, losses."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from ferry.clusters.admin.service_profiles import named
@@ -59,7 +59,8 @@ def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: fl
     yield from rights_findings("rights at the source", flow, flow.source, needed.source, facts.source_rights, services_of(source))
     yield from rights_findings("rights at the target", flow, flow.target, needed.target, facts.target_rights, services_of(target))
     yield _replicas(where, flow, target)
-    yield from _few_replicas(where, flow, facts)
+    for found in grouped((entry.key, entry) for entry in facts.few_replicas).values():  # topics keep the replicas that they began with
+        yield warning(where, "replicas", told(found), reassignment(flow.target.bootstrap, found, facts.brokers))
     for wrong in facts.wrong_topics:
         yield (failure if wrong.stops else warning)(where, "internal topics", wrong.problem, wrong.fix)
     yield from _differences(where, facts, pause)
@@ -69,7 +70,7 @@ def flow_findings(flow: Flow, facts: FlowFacts, machine: MachineFacts, pause: fl
 
 
 def rights_findings(  # noqa: PLR0917 - whose rights, those that it needs, then what is known
-    check: str, flow: Flow, cluster: Cluster, needed: Iterable[Right], facts: RightsFacts, services: Iterable[ManagedService] = ()
+    check: str, flow: Flow, cluster: Cluster, needed: Collection[Right], facts: RightsFacts, services: Iterable[ManagedService] = ()
 ) -> Iterator[Finding]:
     """Missing rights, each with the command that grants it, and rights that could not be checked. `services`: that `cluster` may be of."""
     where = f"flow {flow.name}"
@@ -80,30 +81,20 @@ def rights_findings(  # noqa: PLR0917 - whose rights, those that it needs, then 
     if facts.enforced is False:
         yield ok(where, check, f"{cluster.alias} has no ACLs of Kafka: users may do everything, unless something else limits them")
         return
-    yield from _compared(where, check, flow, cluster, list(needed), facts)
-
-
-def _compared(  # noqa: PLR0917 - whose rights, those that it needs, then what is known
-    where: str, check: str, flow: Flow, cluster: Cluster, rights: Sequence[Right], facts: RightsFacts
-) -> Iterator[Finding]:
-    """The rights that are needed, compared with what brokers and ACLs say."""
     principal = _principal(cluster, facts)
-    answers = [(right, granted(right, facts, principal)) for right in rights]
-    missing = [right for right, answer in answers if answer is Granted.NO]
-    unknown = [right for right, answer in answers if answer is Granted.UNKNOWN]
+    answers = grouped((granted(right, facts, principal), right) for right in needed)
+    missing, unknown = answers.get(Granted.NO, []), answers.get(Granted.UNKNOWN, [])
     told = list(commands(cluster.bootstrap, principal or "User:NAME", missing))
     for comment, command in told[:COMMANDS_SHOWN]:
-        yield failure(where, check, f"missing at {cluster.alias}: {comment.removeprefix('# ')}", command, ExitCode.PARTLY_FAILED)
+        yield failure(where, check, f"missing at {cluster.alias}: {comment.removeprefix('# ')}", command)
     if len(told) > COMMANDS_SHOWN:
-        rest = f"{len(told) - COMMANDS_SHOWN} more resources lack rights"
-        yield failure(where, check, rest, flow.command("acls"))
+        yield failure(where, check, f"{len(told) - COMMANDS_SHOWN} more resources lack rights", flow.command("acls"))
     if unknown:
         names = some_of(sorted({f"{right.operation.value} on {right.resource}" for right in unknown}), NAMES_SHOWN)
-        yield warning(
-            where, check, f"could not be checked, {_why_unknown(principal, facts)}: {names}", f"compare with: {flow.command('acls')}"
-        )
+        found = f"could not be checked, {_why_unknown(principal, facts)}: {names}"
+        yield warning(where, check, found, f"compare with: {flow.command('acls')}")
     if not missing and not unknown:
-        yield ok(where, check, f"{principal or cluster.user_name} has every right that is needed ({len(rights)})")
+        yield ok(where, check, f"{principal or cluster.user_name} has every right that is needed ({len(needed)})")
 
 
 def _principal(cluster: Cluster, facts: RightsFacts) -> str | None:
@@ -158,20 +149,13 @@ def _replicas(where: str, flow: Flow, target: ClusterFacts) -> Finding:
     return ok(where, "replicas", f"{both}; min.insync.replicas is {least}")
 
 
-def _few_replicas(where: str, flow: Flow, facts: FlowFacts) -> Iterator[Finding]:
-    """Existing topics with too few replicas: topics keep the replicas with which they were created."""
-    for found in grouped((entry.key, entry) for entry in facts.few_replicas).values():
-        yield warning(where, "replicas", told(found), reassignment(flow.target.bootstrap, found, facts.brokers))
-
-
 def _differences(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Finding]:
     """Differences of existing remote topics. `ferry plan` also names those of topics that a run would create."""
     since = {topic: max(seconds, pause or 0.0) for topic, seconds in facts.since_last_run.items()}
     if lost := tombstones_lost(facts.tombstones_kept, since):
         yield warning(where, "tombstones", *lost.split("; ", 1))
     for found, kind in by_kind(facts.differences):
-        find = failure if kind.refused else warning
-        yield find(where, "topic configs", found, kind.remedy)
+        yield (failure if kind.refused else warning)(where, "topic configs", found, kind.remedy)
     if facts.differences:
         return
     topics = count_of(facts.compared, "remote topic")

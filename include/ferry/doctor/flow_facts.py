@@ -26,33 +26,23 @@ from ferry.syncs.config_differences import COMPARED, ConfigDifference, config_di
 
 @dataclass(frozen=True)
 class FlowFacts:
-    """A flow whose clusters both answer."""
-
     source: ClusterFacts
     target: ClusterFacts
     source_rights: RightsFacts
     target_rights: RightsFacts
     status: FlowHealth | None = None
-    # Why there is no `status`.
-    problem: FerryError | None = None
-    # How many topics of the source the flow copies.
-    selected: int = 0
-    # How many remote topics exist; `differences` are those from their source topics.
-    compared: int = 0
+    problem: FerryError | None = None  # why there is no `status`
+    selected: int = 0  # how many topics of the source the flow copies
+    compared: int = 0  # how many remote topics exist; `differences` are those from their source topics
     differences: tuple[ConfigDifference, ...] = ()
-    # Topics of the target with fewer replicas than the config wants.
-    few_replicas: tuple[FewReplicas, ...] = ()
-    # Ids of the target's brokers.
-    brokers: frozenset[int] = frozenset()
-    # Internal topics of both clusters that are not as Ferry would create them.
-    wrong_topics: tuple[WrongTopic, ...] = ()
-    # Internal topics that the target lacks.
-    missing_topics: frozenset[str] = frozenset()
+    few_replicas: tuple[FewReplicas, ...] = ()  # topics of the target with fewer replicas than the config wants
+    brokers: frozenset[int] = frozenset()  # ids of the target's brokers
+    wrong_topics: tuple[WrongTopic, ...] = ()  # internal topics of both clusters that are not as Ferry would create them
+    missing_topics: frozenset[str] = frozenset()  # internal topics that the target lacks
     # Remote topics that the target lacks and that must be compacted, by name. Read only if the target's service lets nobody set this
     # through Kafka.
     compacted: Mapping[str, OwnTopic] = field(default_factory=dict)
-    # Whether the clusters are one, if their ids do not differ.
-    alike: Likeness | None = None
+    alike: Likeness | None = None  # whether the clusters are one, if their ids do not differ
     # By topic, as in config_differences.py; `since_last_run`: of the same topics.
     tombstones_kept: Mapping[str, float] = field(default_factory=dict)
     since_last_run: Mapping[str, float] = field(default_factory=dict)
@@ -118,10 +108,7 @@ def _wrong_topics(flow: Flow, cluster: Cluster, admin: ClusterAdmin, visible: It
 
 
 def source_rights(opened: OpenFlow, needed: tuple[Right, ...]) -> RightsFacts:
-    """What the source says about the user's `needed` rights. ACLs of topics that the flow does not copy do not count.
-
-    They do not count even if a right covers the names of such topics. Errors as of `rights_of`.
-    """
+    """As of `rights_of`, for the source. ACLs of topics that the flow does not copy do not count, even if a right covers their names."""
     rules, copied = opened.flow.topic_rules, frozenset(source_topics(opened.flow))
     others = [right.resource for right in needed if right.resource.kind is AclResource.TOPIC and right.resource not in copied]
 

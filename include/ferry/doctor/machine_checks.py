@@ -67,9 +67,8 @@ def _spark(facts: MachineFacts) -> Iterator[Finding]:
         yield failure(HERE, "PySpark", "not installed", _INSTALL.format("spark"))
     elif client and not spark and not facts.spark_home:
         # Only where Ferry is installed does pip know the extra: there is no kafka-ferry on PyPI.
-        yield failure(
-            HERE, "PySpark", f"pyspark-client {client} alone, which has no Spark", f"pip install 'kafka-ferry[spark]' pyspark=={client}"
-        )
+        fix = f"pip install 'kafka-ferry[spark]' pyspark=={client}"
+        yield failure(HERE, "PySpark", f"pyspark-client {client} alone, which has no Spark", fix)
     elif spark and client and client != spark:
         found = f"pyspark {spark}, pyspark-client {client}: both write to the same directory"
         yield failure(HERE, "PySpark", found, f"pip install --force-reinstall --no-deps pyspark=={client} pyspark-client=={client}")
@@ -106,9 +105,8 @@ def _worker_python(facts: MachineFacts) -> Finding:
 def _airflow(facts: MachineFacts, config: Path | None) -> Iterator[Finding]:
     version = facts.packages.get("apache-airflow")
     if not version:
-        yield warning(
-            HERE, "Airflow", "not installed: no schedules, no DAGs", f"{_INSTALL.format('airflow')}; for runs by hand nothing is missing"
-        )
+        fix = f"{_INSTALL.format('airflow')}; for runs by hand nothing is missing"
+        yield warning(HERE, "Airflow", "not installed: no schedules, no DAGs", fix)
         return
     provider = facts.packages.get("apache-airflow-providers-apache-spark")
     if provider:

@@ -23,8 +23,7 @@ def service_findings(flow: Flow, source: ClusterFacts, target: ClusterFacts) -> 
     """One finding for each limit of a service that the flow reads from or writes to; limits with the same fix are one finding.
 
     A missing setting is a failure, or a warning if the cluster may be of a service that does not need it. If the cluster may be of several
-    services that need the setting, the value is one that suits them all.
-    Other checks find requests that a cluster does not offer.
+    services that need the setting, the value is one that suits them all. Other checks find requests that a cluster does not offer.
     """
     for facts in (source, target):
         services = services_of(facts)
@@ -37,7 +36,7 @@ def service_findings(flow: Flow, source: ClusterFacts, target: ClusterFacts) -> 
 def _finding(flow: Flow, alias: str, limit: Limit, services: Sequence[ManagedService]) -> Finding:
     having = [service for service in services if limit in service.limits]
     surely = len(having) == len(services)
-    told = f"{alias} {'is' if surely else 'may be'} {named(having)}: {limit.what} {_sentence(limit.ferry)}"
+    told = f"{alias} {'is' if surely else 'may be'} {named(having)}: {limit.what} {limit.ferry[0].upper()}{limit.ferry[1:]}."
     unset = [setting for setting in limit.settings if not _is_set(flow, setting)]
     if not unset:
         settled = f" {', '.join(setting.key for setting in limit.settings)} is set as needed." if limit.settings else ""
@@ -99,12 +98,8 @@ def topics_beforehand(flow: Flow, target: ClusterFacts, missing: Collection[str]
     wanted |= compacted
     told = ", ".join(f"{name} ({own.partitions}, {own.policy})" for name, own in sorted(wanted.items()))
     found = f"{target.alias} is {named(services)}: Ferry cannot set {POLICY} there. These topics are missing (partitions, {POLICY}): {told}"
-    yield failure(
-        f"flow {flow.name}",
-        "topics to create",
-        found,
-        f"create them at {target.alias} with the service's own tools, then run this again; Ferry creates all others itself",
-    )
+    fix = f"create them at {target.alias} with the service's own tools, then run this again; Ferry creates all others itself"
+    yield failure(f"flow {flow.name}", "topics to create", found, fix)
 
 
 def _is_set(flow: Flow, setting: Setting) -> bool:
@@ -117,7 +112,3 @@ def _is_set(flow: Flow, setting: Setting) -> bool:
 def _line(flow: Flow, setting: Setting) -> str:
     owner = f"{flow.target.alias}.producer" if setting.key in _OF_CLIENTS else flow.name
     return f"{owner}.{setting}"
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ferry.config.legacy_file import KNOWN, PREFIX
 from ferry.config.problems import located
-from ferry.config.properties import Entry, LineOf, PropertiesFile
+from ferry.config.properties import Entry, PropertiesFile
 from ferry.errors import ConfigError
 
 _COMMENT, _CONTINUED = re.compile(r"^[ \t]*#.*$", re.MULTILINE), re.compile(r"\\\r?\n")
@@ -31,9 +31,8 @@ def _blanks(found: re.Match[str]) -> str:
     return " " * len(found[0])
 
 
-def read_command_line(path: Path, at: int, arguments: str) -> tuple[PropertiesFile, list[tuple[int, str, str]]]:
-    """The legacy file of a command in line `at`, and (line, option, why) of options that have no meaning in Ferry. ConfigError."""
-    line = LineOf(at, path)
+def read_command_line(path: Path, line: int, arguments: str) -> tuple[PropertiesFile, list[tuple[Entry, str]]]:
+    """The legacy file of a command in this line, and the options that have no meaning in Ferry, and why. ConfigError."""
     reader = shlex.shlex(arguments, posix=True, punctuation_chars=_PUNCTUATION)
     reader.whitespace_split = True
     try:
@@ -41,7 +40,7 @@ def read_command_line(path: Path, at: int, arguments: str) -> tuple[PropertiesFi
     except ValueError as problem:
         raise ConfigError(located(path, line, "", f"the command cannot be read: {problem}")) from None
     entries: dict[str, Entry] = {}
-    idle: list[tuple[int, str, str]] = []
+    idle: list[tuple[Entry, str]] = []
     while words and not set(words[0]) <= set(_PUNCTUATION) and not (words[0].isdigit() and words[1:2] == [">"]):
         option, given, value = words.pop(0).partition("=")
         if option in _FLAGS:
@@ -54,7 +53,7 @@ def read_command_line(path: Path, at: int, arguments: str) -> tuple[PropertiesFi
             value = words.pop(0)
         name = PREFIX + _OTHER_NAMES.get(option, option.removeprefix("--"))
         if name in KNOWN:
-            entries[name] = Entry(option, value, line)
+            entries[name] = Entry(option, value, line, path)
         else:
-            idle.append((line, option, "a flow has no such setting"))
+            idle.append((Entry(option, "", line, path), "a flow has no such setting"))
     return PropertiesFile(path, entries), idle

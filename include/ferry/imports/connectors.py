@@ -20,7 +20,7 @@ from ferry.config.connector_file import HEARTBEATS as HEARTBEATS_KEY
 from ferry.config.keys import ROLES, Keys
 from ferry.config.older_names import with_successors
 from ferry.config.problems import Problems, located
-from ferry.config.properties import Entry, LineOf, PropertiesFile
+from ferry.config.properties import Entry, PropertiesFile
 from ferry.config.registry import CLIENT_PROPERTIES, FLOW_PROPERTIES, kinds
 from ferry.config.registry.flows import CHECKPOINTS, HEARTBEATS, MM2
 from ferry.errors import ConfigError
@@ -80,7 +80,7 @@ def connector(path: Path, config: Fields) -> PropertiesFile:
     for key, value in config.items():
         if not isinstance(value, str):
             raise ConfigError(located(path, key.line, key, "must be a text, a number or a boolean"))
-        entries[str(key)] = Entry(str(key), str(value), LineOf(key.line, path))
+        entries[str(key)] = Entry(str(key), str(value), key.line, path)
     return PropertiesFile(path, entries)
 
 
@@ -100,10 +100,8 @@ class Joined:
     aliases: dict[str, None] = field(default_factory=dict)
     # Entries that gave `clusters` or another key its value, and this key.
     named: list[tuple[Entry, str]] = field(default_factory=list)
-    # What a person should know about a key.
-    why: dict[str, str] = field(default_factory=dict)
-    # Entries without effect, and why.
-    dropped: list[tuple[Entry, str]] = field(default_factory=list)
+    why: dict[str, str] = field(default_factory=dict)  # What a person should know about a key.
+    dropped: list[tuple[Entry, str]] = field(default_factory=list)  # Entries without effect, and why.
     # Entries that contradict others, and why they are left out.
     lost: list[tuple[Entry, str]] = field(default_factory=list)
     begun: list[Entry] = field(default_factory=list)
@@ -126,8 +124,6 @@ def joined(connectors: Iterable[PropertiesFile], found: Joined) -> Joined:
 
 
 class _Flow:
-    """The connectors of one flow."""
-
     def __init__(self, pair: tuple[str, str], parts: Mapping[str, PropertiesFile], found: Joined) -> None:
         self._pair, self._found = "->".join(pair), found
         if not {SOURCE, WHOLE} & parts.keys():
@@ -152,7 +148,7 @@ class _Flow:
         """The entries that the connector reads, with their names in its own file; the others are dropped."""
         read = read_connector_file(file)
         self._found.begun += read.begun
-        told = {(line, key): what for line, key, what in read.notes}
+        told = {(entry.line, entry.key): what for entry, what in read.notes}
         problems = Problems(file.path)
         current = with_successors(read.entries, Keys(pair), problems)
         told |= {(line, key): what for _, line, key, what in problems.warned}
@@ -163,13 +159,13 @@ class _Flow:
             name = key.removeprefix(f"{self._pair}.")
             if self._reads(part, key, name):
                 taken[key] = entry, name
-                if (int(entry.line), entry.key) in told:
-                    self._found.why[key] = told[int(entry.line), entry.key]
+                if (entry.line, entry.key) in told:
+                    self._found.why[key] = told[entry.line, entry.key]
             else:
                 self._found.dropped.append((entry, f"only a {_CLASSES[_ONLY.get(name, SOURCE)]} reads it"))
         kept = {id(entry) for entry, _ in taken.values()} | {id(entry) for entry, _ in self._found.dropped}
         gone = [entry for entry in file.entries.values() if id(entry) not in kept and entry.key not in {*_NAMED, RENAME}]
-        reasons = [told.get((int(entry.line), entry.key), "another entry of the file replaces it") for entry in gone]
+        reasons = [told.get((entry.line, entry.key), "another entry of the file replaces it") for entry in gone]
         self._found.dropped += list(zip(gone, reasons, strict=True))
         return taken
 
@@ -184,7 +180,7 @@ class _Flow:
         own = key.startswith(f"{self._pair}.")
         if name == "enabled":
             return  # a connector that is stopped is not here
-        if own and _is_read_only_by(part, name):
+        if own and (_ONLY.get(name) == part or name not in FLOW_PROPERTIES):  # as far as anybody knows, no other connector reads it
             self.entries.setdefault(key, entry)
             return
         first = self.entries.get(key)
@@ -194,7 +190,7 @@ class _Flow:
         if name == "tasks.max" or (not own and not _decides(name)):
             self._found.dropped.append((entry, "a flow has one setting: that of the MirrorSourceConnector"))
             return
-        default = FLOW_PROPERTIES[name].default if own and first is None and name in FLOW_PROPERTIES else None
+        default = FLOW_PROPERTIES[name].default if own and first is None else None
         if default is not None and _same(name, default, entry.value):
             self._found.named.append((entry, key))
         else:
@@ -256,11 +252,6 @@ def _same(name: str, value: str, other: str) -> bool:
     return value.strip() == other.strip()
 
 
-def _is_read_only_by(part: str, name: str) -> bool:
-    """Whether only this connector reads a setting of a flow, as far as anybody knows."""
-    return _ONLY.get(name) == part or (name not in FLOW_PROPERTIES and name not in _OF_POLICY)
-
-
 def _is_off(file: PropertiesFile) -> bool:
     return "enabled" in file.entries and file.entries["enabled"].value.strip().lower() == "false"
 
@@ -270,4 +261,4 @@ def _part(file: PropertiesFile) -> str:
 
 
 def _place(entry: Entry) -> str:
-    return f"{Path(getattr(entry.line, 'path', '')).name}:{int(entry.line)}"
+    return f"{entry.path.name if entry.path else ''}:{entry.line}"

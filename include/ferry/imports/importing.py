@@ -18,7 +18,7 @@ from ferry.config.legacy_file import is_legacy_file, read_legacy_file
 from ferry.config.loader import examine
 from ferry.config.older_names import with_successors
 from ferry.config.problems import Problems, Told, located, without_secrets
-from ferry.config.properties import Entry, LineOf, PropertiesFile, parse_properties, read_bytes
+from ferry.config.properties import Entry, PropertiesFile, parse_properties, read_bytes
 from ferry.config.providers import PROVIDERS, with_references
 from ferry.errors import ConfigError
 from ferry.imports.command_line import commands_of, read_command_line
@@ -69,24 +69,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Imported:
-    """What the files became."""
-
-    # The entries of the new file, by key.
-    entries: dict[str, Entry]
-    # What a person should know about keys of the new file.
-    why: dict[str, str]
-    # Every entry of the inputs, in their order.
-    rows: tuple[Row, ...]
-    # The flows that were switched off.
-    off: frozenset[str]
-    # What the new file lacks before it can be loaded.
-    missing: tuple[str, ...]
+    entries: dict[str, Entry]  # The entries of the new file, by key.
+    why: dict[str, str]  # What a person should know about keys of the new file.
+    rows: tuple[Row, ...]  # Every entry of the inputs, in their order.
+    off: frozenset[str]  # The flows that were switched off.
+    missing: tuple[str, ...]  # What the new file lacks before it can be loaded.
 
 
 @dataclass
 class _Inputs:
-    """What the files hold, all of them together."""
-
     secrets: PurePosixPath
     connectors: list[PropertiesFile] = field(default_factory=list)
     whole: list[PropertiesFile] = field(default_factory=list)
@@ -108,16 +99,18 @@ class _Inputs:
             self._properties(parse_properties(path, data))
 
     def _document(self, path: Path, document: object) -> None:
-        resources = [one for one in _items(document) if isinstance(one, dict) and one.get("kind") in KINDS]
         if isinstance(document, dict) and "kind" in document:
+            listed = document.get("items") if document["kind"] == "List" else None
+            items = listed if isinstance(listed, list) else [document]
+            resources = [one for one in items if isinstance(one, dict) and one.get("kind") in KINDS]
             if not resources:
                 raise ConfigError(located(path, 0, "", f"holds no resource of the kinds {' and '.join(KINDS)}"))
             resource = Resource(path, self.secrets)
             for one in resources:
                 self._connectors(resource.connectors(one))
-            self.found.lost += [(Entry(name, "", LineOf(line, path)), why) for (line, name), why in resource.lost.items()]
-            if resource.offsets_topic is not None:
-                self.offsets_topic = Entry("offsetStorageTopic", str(resource.offsets_topic), LineOf(resource.offsets_topic.line, path))
+            self.found.lost += resource.lost.items()
+            if (topic := resource.offsets_topic) is not None:
+                self.offsets_topic = Entry("offsetStorageTopic", str(topic), topic.line, path)
         else:
             self._connectors(connectors_of(path, document))
 
@@ -126,8 +119,7 @@ class _Inputs:
             if is_of_mm2(one):
                 self.connectors.append(one)
             else:
-                entries = list(one.entries.values())
-                self.found.dropped += [(entry, "it is no connector of MirrorMaker 2") for entry in entries]
+                self.found.dropped += [(entry, "it is no connector of MirrorMaker 2") for entry in one.entries.values()]
 
     def _commands(self, path: Path, commands: Sequence[tuple[int, str]]) -> None:
         if len(commands) > 1:
@@ -135,19 +127,17 @@ class _Inputs:
             raise ConfigError(located(path, 0, "", f"holds {len(commands)} commands (lines {lines}): import each from a file of its own"))
         legacy, idle = read_command_line(path, *commands[0])
         self.whole.append(read_legacy_file(legacy))
-        self.found.dropped += [(Entry(option, "", LineOf(line, path)), why) for line, option, why in idle]
+        self.found.dropped += idle
 
     def _properties(self, file: PropertiesFile) -> None:
-        entries = {key: replace(entry, line=LineOf(entry.line, file.path)) for key, entry in file.entries.items()}
-        placed = replace(file, entries=entries, overridden=())
-        again = [replace(entry, line=LineOf(entry.line, file.path)) for entry in file.overridden]
-        self.found.dropped += [(entry, "is given again below, and the last one wins") for entry in again]
-        if is_connector_file(placed):
-            self._connectors([placed])
+        entries = file.entries
+        self.found.dropped += [(entry, "is given again below, and the last one wins") for entry in file.overridden]
+        if is_connector_file(file):
+            self._connectors([file])
         elif "clusters" in entries:
-            self.whole.append(placed)
-        elif is_legacy_file(placed):
-            self.whole.append(read_legacy_file(placed))
+            self.whole.append(file)
+        elif is_legacy_file(file):
+            self.whole.append(read_legacy_file(file))
         elif _WORKER & entries.keys():
             self.workers |= {key: entry for key, entry in entries.items() if key.startswith(_PROVIDERS)}
             self.offsets_topic = entries.get(_OFFSETS, self.offsets_topic)
@@ -178,9 +168,9 @@ class _Inputs:
         told, keys = Problems(file.path), Keys(tuple(aliases))
         entries = with_successors(file.entries, keys, told)
         gone = [entry for entry in file.entries.values() if entry not in entries.values()]
-        because = {(line, key): what for _, line, key, what in told.warned} | {(line, key): what for line, key, what in file.notes}
-        found.dropped += [(entry, because.get((int(entry.line), entry.key), "has no effect")) for entry in gone]
-        found.why = {key: because[int(entry.line), entry.key] for key, entry in entries.items() if (int(entry.line), entry.key) in because}
+        because = {(line, key): what for _, line, key, what in told.warned} | {(entry.line, entry.key): what for entry, what in file.notes}
+        found.dropped += [(entry, because.get((entry.line, entry.key), "has no effect")) for entry in gone]
+        found.why = {key: because[entry.line, entry.key] for key, entry in entries.items() if (entry.line, entry.key) in because}
         found.begun += file.begun
         for pair in _flows_of_samples(entries, aliases) if any(map(keys.older_form, file.entries)) else ():
             entries[f"{pair}.enabled"] = Entry("enabled", "true", 0)
@@ -216,24 +206,22 @@ def import_files(paths: Sequence[Path], secrets: PurePosixPath) -> Imported:
     kept = {key: entry for key, entry in entries.items() if key not in refused}
     problems, enabled = examine(_numbered(kept))
     warned = _by_key(kept, problems.warned)
-    idle = {key for key, told in warned.items() if told.is_about_no_effect}
+    idle = {key for key, told in warned.items() if "has no effect" in told.what}  # every such warning has these words
     why = found.why | {key: told.what for key, told in (warned | refused).items()}
     off = frozenset(enabled) if lost else _concerned(enabled, aliases, {*refused, *(f"{told.key}." for told in missing)})
-    rows = _rows(entries, found, lost, {key: _fate(key, refused, idle) for key in entries}, why)
+    fates = dict.fromkeys(entries, Fate.TAKEN) | dict.fromkeys(idle, Fate.NO_EFFECT) | dict.fromkeys(refused, Fate.NOT_KEPT)
+    rows = _rows(entries, found, lost, fates, why)
     new = {key: entry for key, entry in kept.items() if key not in idle}
     new |= {f"{pair}.enabled": Entry("enabled", "false", 0) for pair in off}
     because = {key: printable(text) for key, text in why.items()}
     ordered = tuple(sorted(dict.fromkeys(rows), key=lambda row: (row.path, row.line, row.key)))
-    return Imported(new, because, ordered, off, tuple(map(_lacking, missing)))
+    return Imported(new, because, ordered, off, tuple(printable(f"{told.key}: {told.what}") for told in missing))
 
 
 def _concerned(flows: Iterable[str], aliases: Sequence[str], keys: Collection[str]) -> frozenset[str]:
-    """The flows that any of these keys concerns."""
-    return frozenset(pair for pair in flows if any(_concerns(key, pair, aliases) for key in keys))
-
-
-def _lacking(told: Told) -> str:
-    return printable(f"{told.key}: {told.what}" if told.key else told.what)
+    """The flows that a key concerns: it is the flow's, or of one of its clusters, or of all flows, or of a flow that is not there."""
+    owners = {Keys(tuple(aliases)).scope(key)[0].removesuffix(".") for key in keys}
+    return frozenset(pair for pair in flows if not owners.isdisjoint({"", pair, *pair.split("->")}))
 
 
 def _rows(
@@ -248,12 +236,8 @@ def _rows(
     yield from (_row(entry, Fate.NOT_KEPT, "", told) for entry, told in lost)
 
 
-def _fate(key: str, refused: Mapping[str, Told], idle: Iterable[str]) -> Fate:
-    return Fate.NOT_KEPT if key in refused else Fate.NO_EFFECT if key in idle else Fate.TAKEN
-
-
 def _row(entry: Entry, fate: Fate, becomes: str, why: str) -> Row:
-    return Row(str(getattr(entry.line, "path", "")), int(entry.line), printable(entry.key), fate, becomes, printable(why))
+    return Row(str(entry.path or ""), entry.line, printable(entry.key), fate, becomes, printable(why))
 
 
 def printable(text: str) -> str:
@@ -273,10 +257,7 @@ def _by_key(entries: Mapping[str, Entry], told: Iterable[Told]) -> dict[str, Tol
 
 
 def _refused(entries: Mapping[str, Entry], aliases: Sequence[str]) -> tuple[dict[str, Told], tuple[Told, ...]]:
-    """The entries that Ferry refuses, with the first problem of each; and the problems of the file without these entries.
-
-    ConfigError if a cluster has no servers, or if there is no flow.
-    """
+    """The refused entries, each with its first problem; and the problems of the file without them. ConfigError as of `import_files`."""
     refused: dict[str, Told] = {}
     first, enabled = examine(_numbered(entries))
     found = first
@@ -303,23 +284,14 @@ def _is_unusable(missing: Iterable[Told], enabled: Collection[str]) -> bool:
 def _refusal(entries: Mapping[str, Entry], told: Iterable[Told]) -> ConfigError:
     """The problems of the numbered file, at their places in the inputs."""
     written = list(entries.values())
-    input_path = next((getattr(entry.line, "path", None) for entry in written if entry.line), None) or _NEW
-    lines = []
-    for one in told:
-        entry = written[one.line - 1] if one.line else Entry(one.key, "", 0)
-        lines.append(located(input_path, entry.line, entry.key, one.what))
-    return ConfigError("\n".join(lines))
+    input_path = next((entry.path for entry in written if entry.path), _NEW)
+    placed = [(written[one.line - 1] if one.line else Entry(one.key, "", 0), one.what) for one in told]
+    return ConfigError("\n".join(located(entry.path or input_path, entry.line, entry.key, what) for entry, what in placed))
 
 
 def _is_switched_off(entries: Mapping[str, Entry], aliases: Sequence[str]) -> bool:
     """Whether the inputs themselves switch a flow off."""
     return any(f"{pair}.enabled" in entries and entries[f"{pair}.enabled"].value.strip().lower() != "true" for pair in _pairs(aliases))
-
-
-def _concerns(key: str, pair: str, aliases: Sequence[str]) -> bool:
-    """Whether an entry is about the flow: it is the flow's, or of one of its clusters, or of all flows, or of a flow that is not there."""
-    owner = Keys(tuple(aliases)).scope(key)[0].removesuffix(".")
-    return owner in {"", pair, *pair.split("->")}
 
 
 def _pairs(aliases: Iterable[str]) -> list[str]:
@@ -345,10 +317,3 @@ def _with_providers(entries: dict[str, Entry], workers: dict[str, Entry], secret
         found[_PROVIDERS] = replace(found.get(_PROVIDERS, Entry(_PROVIDERS, "", 0)), value=", ".join((*declared, *used)))
         found |= {f"{_PROVIDERS}.{name}.class": Entry(_PROVIDERS, PROVIDERS[name], 0) for name in used}
     return found
-
-
-def _items(document: object) -> list[object]:
-    """The resources of a document: itself, or those of a `kind: List`."""
-    if isinstance(document, dict) and document.get("kind") == "List" and isinstance(document.get("items"), list):
-        return list(document["items"])
-    return [document]

@@ -4,8 +4,6 @@ A number or a boolean becomes a text, because each value becomes the value of a 
 reads it, by YAML 1.1 (`no` is false, 010 is 8). A key whose value is null is left out.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator
@@ -83,8 +81,7 @@ def _of_json(path: Path, found: Any, lines: Iterator[int], line: int, level: int
             read: Fields = {}
             for key, value in found:
                 at = next(lines, line)
-                node = _of_json(path, value, lines, at, level + 1)
-                if node is not None:
+                if (node := _of_json(path, value, lines, at, level + 1)) is not None:
                     read.pop(key, None)
                     read[Text(key, at)] = node
             return read

@@ -52,12 +52,10 @@ def _entry(imported: Imported, key: str, left: Mapping[str, Row]) -> Iterator[st
 def _without_key(rows: Iterable[Row]) -> Iterator[str]:
     """Entries of the inputs that have no key in the new file."""
     gone = [row for row in rows if not row.becomes]
-    lost = [row for row in gone if row.fate is Fate.NOT_KEPT]
-    if lost:
+    if lost := [row for row in gone if row.fate is Fate.NOT_KEPT]:
         yield ""
         yield from (f"# NOT KEPT: {_ascii(row.key)} ({_ascii(Path(row.path).name)}, line {row.line}): {_ascii(row.why)}" for row in lost)
-    idle = [row for row in gone if row.fate is Fate.NO_EFFECT]
-    if idle:
+    if idle := [row for row in gone if row.fate is Fate.NO_EFFECT]:
         yield ""
         yield "# Left out, because it has no effect in Ferry:"
         for why in dict.fromkeys(row.why for row in idle):

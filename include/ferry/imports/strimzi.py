@@ -10,11 +10,12 @@ Versions v1alpha1 to v1beta2 have `connectCluster` and `clusters`; v1 has `targe
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import TypeVar
 
 from ferry.config.connector_file import CLASS, PARTS, SOURCE_ALIAS, TARGET_ALIAS
 from ferry.config.jaas import MODULES, LoginModule
 from ferry.config.problems import located
-from ferry.config.properties import PropertiesFile
+from ferry.config.properties import Entry, PropertiesFile
 from ferry.errors import ConfigError
 from ferry.imports.connectors import connector
 from ferry.imports.lined_documents import Fields, Node, Text, line_of
@@ -41,59 +42,54 @@ _OAUTH = {
     "scope": "sasl.oauthbearer.scope",
 }
 _STOPPED = frozenset({"paused", "stopped"})
+_LACKS: dict[type, str] = {Text: "is missing", dict: "is missing, or has no fields", list: "is missing, or is no list"}
+T = TypeVar("T")
 
 
 @dataclass
 class Resource:
-    """One resource."""
-
     path: Path
-    # The directory into which Secrets will be mounted.
-    secrets: PurePosixPath
-    # Why a field (line, name) is left out.
-    lost: dict[tuple[int, str], str] = field(default_factory=dict)
-    # The topic where the workers keep the offsets of connectors.
-    offsets_topic: Text | None = None
+    secrets: PurePosixPath  # The directory into which Secrets will be mounted.
+    lost: dict[Entry, str] = field(default_factory=dict)  # Why a field is left out.
+    offsets_topic: Text | None = None  # The topic where the workers keep the offsets of connectors.
 
     def connectors(self, document: Fields) -> Iterator[PropertiesFile]:
         """The connectors of the resource. ConfigError if a field that is needed is missing, or has another form."""
-        spec = self._mapping(document, "spec")
+        spec = self._field(dict, document, "spec")
         if document.get("kind") == "KafkaConnector":
-            yield connector(self.path, {**self._connector(spec), Text(CLASS, line_of(spec)): self._needed(spec, "class")})
+            yield connector(self.path, {**self._connector(spec), Text(CLASS, line_of(spec)): self._field(Text, spec, "class")})
             return
-        clusters = {str(one.get("alias", "")): one for one in (self._list(spec, "clusters") if "clusters" in spec else [])}
-        for mirror in self._list(spec, "mirrors"):
+        clusters = {str(one.get("alias", "")): one for one in (self._field(list, spec, "clusters") if "clusters" in spec else [])}
+        for mirror in self._field(list, spec, "mirrors"):
             if "source" in mirror:
-                source, target = self._mapping(mirror, "source"), self._mapping(spec, "target")
+                source, target = self._field(dict, mirror, "source"), self._field(dict, spec, "target")
             else:
-                names = (self._needed(mirror, "sourceCluster"), self._needed(mirror, "targetCluster"))
+                names = (self._field(Text, mirror, "sourceCluster"), self._field(Text, mirror, "targetCluster"))
                 source, target = (self._cluster(clusters, name) for name in names)
             yield from self._mirror(mirror, source, target)
 
     def _mirror(self, mirror: Fields, source: Fields, target: Fields) -> Iterator[PropertiesFile]:
         ends = {
-            Text(SOURCE_ALIAS, line_of(source)): self._needed(source, "alias"),
-            Text(TARGET_ALIAS, line_of(target)): self._needed(target, "alias"),
+            Text(SOURCE_ALIAS, line_of(source)): self._field(Text, source, "alias"),
+            Text(TARGET_ALIAS, line_of(target)): self._field(Text, target, "alias"),
         }
         ends |= self._side("source", source) | self._side("target", target)
-        given = {str(key): (key.line, value) for key, value in mirror.items()}
-        older_first = [name for name in reversed(_PATTERNS) if name in given]
-        patterns = {Text(_PATTERNS[name], given[name][0]): given[name][1] for name in older_first}
+        lines = {str(key): key.line for key in mirror}
+        # The older first: the newer replaces it.
+        patterns = {Text(_PATTERNS[name], lines[name]): mirror[name] for name in reversed(_PATTERNS) if name in mirror}
         known = {*_PATTERNS, *_CONNECTORS, "sourceCluster", "targetCluster", "source"}
         self._lose(mirror, known, "a mirror of Ferry has no such setting")
         for name, java_class in _CONNECTORS.items():
             if name in mirror:
-                key = next(key for key in mirror if key == name)
-                own = self._connector(self._mapping(mirror, name))
+                own = self._connector(self._field(dict, mirror, name))
                 # Both connectors read the topics; only that of checkpoints reads the groups.
                 chosen = {key: value for key, value in patterns.items() if name == "checkpointConnector" or key not in _CHECKPOINTS}
                 chosen = {} if name == "heartbeatConnector" else chosen
-                yield connector(self.path, {**ends, **own, **chosen, Text(CLASS, key.line): Text(java_class, key.line)})
+                yield connector(self.path, {**ends, **own, **chosen, Text(CLASS, lines[name]): Text(java_class, lines[name])})
 
     def _connector(self, fields: Fields) -> dict[Text, Node]:
-        """The properties of one connector."""
         self._lose(fields, {"tasksMax", "config", "class", *_OF_CONNECTORS}, "a flow has no such setting")
-        found = dict(self._mapping(fields, "config")) if "config" in fields else {}
+        found = dict(self._field(dict, fields, "config")) if "config" in fields else {}
         for key, value in fields.items():
             if key == "tasksMax":
                 found[Text("tasks.max", key.line)] = value
@@ -104,18 +100,18 @@ class Resource:
     def _side(self, side: str, cluster: Fields) -> dict[Text, Node]:
         """The settings of one cluster's clients, behind `source.cluster.` or `target.cluster.`."""
         self._lose(cluster, {"bootstrapServers", "tls", "authentication", "config", *_OF_WORKERS}, "Ferry has no setting for it")
-        servers = self._needed(cluster, "bootstrapServers")
+        servers = self._field(Text, cluster, "bootstrapServers")
         if side == "target" and "offsetStorageTopic" in cluster:
-            self.offsets_topic = self._needed(cluster, "offsetStorageTopic")
+            self.offsets_topic = self._field(Text, cluster, "offsetStorageTopic")
         found: Fields = {Text("bootstrap.servers", servers.line): servers}
         if "config" in cluster:
-            found |= self._mapping(cluster, "config")
+            found |= self._field(dict, cluster, "config")
             if side == "target" and isinstance(found.get("offset.storage.topic"), Text):
                 self.offsets_topic = found["offset.storage.topic"]
         encrypted = "tls" in cluster
         if encrypted:
             found |= self._trusted(cluster["tls"])
-        login = self._mapping(cluster, "authentication") if "authentication" in cluster else {}
+        login = self._field(dict, cluster, "authentication") if "authentication" in cluster else {}
         found |= self._login(login)
         sasl = any(key.startswith("sasl.") for key in found)
         protocol = ("SASL_" if sasl else "") + ("SSL" if encrypted else "PLAINTEXT")
@@ -125,52 +121,53 @@ class Resource:
         return {Text(f"{side}.{'' if key in of_worker else 'cluster.'}{key}", key.line): value for key, value in found.items()}
 
     def _trusted(self, tls: Node) -> dict[Text, Node]:
-        certificates = self._list(tls, "trustedCertificates") if isinstance(tls, dict) and "trustedCertificates" in tls else []
+        certificates = self._field(list, tls, "trustedCertificates") if isinstance(tls, dict) and "trustedCertificates" in tls else []
         if not certificates:
             return {}  # those of the system
         first, *others = certificates
         line = line_of(first)
         if others or first.get("pattern", "*.crt") != "*.crt":
             why = "Ferry reads one file of certificates: put them into one, and change ssl.truststore.certificates"
-            self.lost[line, "trustedCertificates"] = why
+            self.lost[Entry("trustedCertificates", "", line, self.path)] = why
         name = first.get("certificate", "ca.crt")  # the name in the Secrets of Strimzi's own clusters, which `pattern: "*.crt"` finds
-        trusted = self._secret(self._needed(first, "secretName"), Text(name, line))
+        trusted = self._secret(self._field(Text, first, "secretName"), Text(name, line))
         return {Text("ssl.truststore.type", line): Text("PEM", line), Text("ssl.truststore.certificates", line): trusted}
 
     def _login(self, login: Fields) -> dict[Text, Node]:
         if not login:
             return {}
-        kind, line = self._needed(login, "type"), line_of(login)
+        kind, line = self._field(Text, login, "type"), line_of(login)
         match kind:
             case "tls":
-                pair = self._mapping(login, "certificateAndKey")
-                key, chain = (self._secret(self._needed(pair, "secretName"), self._needed(pair, name)) for name in ("key", "certificate"))
+                pair = self._field(dict, login, "certificateAndKey")
+                key, chain = (
+                    self._secret(self._field(Text, pair, "secretName"), self._field(Text, pair, name)) for name in ("key", "certificate")
+                )
                 return {
                     Text("ssl.keystore.type", line): Text("PEM", line),
                     Text("ssl.keystore.key", line): key,
                     Text("ssl.keystore.certificate.chain", line): chain,
                 }
             case "plain" | "scram-sha-256" | "scram-sha-512":
-                held = self._mapping(login, "passwordSecret")
-                password = self._secret(self._needed(held, "secretName"), self._needed(held, "password"))
+                held = self._field(dict, login, "passwordSecret")
+                password = self._secret(self._field(Text, held, "secretName"), self._field(Text, held, "password"))
                 mechanism = kind.upper()
-                module = LoginModule(MODULES[mechanism], {"username": self._needed(login, "username"), "password": password})
+                module = LoginModule(MODULES[mechanism], {"username": self._field(Text, login, "username"), "password": password})
                 return {Text("sasl.mechanism", line): Text(mechanism, line), Text("sasl.jaas.config", line): Text(module.text, line)}
             case "oauth":
                 return self._oauth(login, line)
             case "custom":
-                return dict(self._mapping(login, "config")) if "config" in login else {}
-        raise ConfigError(
-            located(self.path, kind.line, "type", f"is {kind}: Ferry knows tls, plain, scram-sha-256, scram-sha-512, oauth, custom")
-        )
+                return dict(self._field(dict, login, "config")) if "config" in login else {}
+        what = f"is {kind}: Ferry knows tls, plain, scram-sha-256, scram-sha-512, oauth, custom"
+        raise ConfigError(located(self.path, kind.line, "type", what))
 
     def _oauth(self, login: Fields, line: int) -> dict[Text, Node]:
         module = LoginModule(MODULES["OAUTHBEARER"], {})
         found = {Text("sasl.mechanism", line): Text("OAUTHBEARER", line), Text("sasl.jaas.config", line): Text(module.text, line)}
         found |= {Text(_OAUTH[key], key.line): value for key, value in login.items() if key in _OAUTH}
         if "clientSecret" in login:
-            held = self._mapping(login, "clientSecret")
-            secret = self._secret(self._needed(held, "secretName"), self._needed(held, "key"))
+            held = self._field(dict, login, "clientSecret")
+            secret = self._secret(self._field(Text, held, "secretName"), self._field(Text, held, "key"))
             found[Text("sasl.oauthbearer.client.credentials.client.secret", line)] = secret
         self._lose(login, {*_OAUTH, "type", "clientSecret"}, "Ferry logs in with a client's id and secret, or with a token file")
         return found
@@ -179,27 +176,16 @@ class Resource:
         return Text(f"${{directory:{self.secrets / name}:{key}}}", name.line)
 
     def _lose(self, fields: Fields, known: set[str], why: str) -> None:
-        self.lost |= {(key.line, str(key)): why for key in fields if key not in known}
+        self.lost |= {Entry(str(key), "", key.line, self.path): why for key in fields if key not in known}
 
     def _cluster(self, clusters: dict[str, Fields], name: Text) -> Fields:
         if name not in clusters:
             raise ConfigError(located(self.path, name.line, name, f"is no cluster of this resource ({', '.join(clusters) or 'none'})"))
         return clusters[name]
 
-    def _needed(self, fields: Fields, name: str) -> Text:
+    def _field(self, kind: type[T], fields: Fields, name: str) -> T:
+        """A field that must be there: a Text, a dict, or a list of dicts. ConfigError."""
         found = fields.get(name)
-        if not isinstance(found, Text):
-            raise ConfigError(located(self.path, line_of(fields), name, "is missing"))
-        return found
-
-    def _mapping(self, fields: Fields, name: str) -> Fields:
-        found = fields.get(name)
-        if not isinstance(found, dict):
-            raise ConfigError(located(self.path, line_of(fields), name, "is missing, or has no fields"))
-        return found
-
-    def _list(self, fields: Fields, name: str) -> list[Fields]:
-        found = fields.get(name)
-        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-            raise ConfigError(located(self.path, line_of(fields), name, "is missing, or is no list"))
+        if not isinstance(found, kind) or (isinstance(found, list) and not all(isinstance(one, dict) for one in found)):
+            raise ConfigError(located(self.path, line_of(fields), name, _LACKS[kind]))
         return found

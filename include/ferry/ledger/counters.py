@@ -1,7 +1,5 @@
 """The numbers that a copy counts about its records: for a batch, a receipt, or a partition in a run's report, and their sums."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import add, attrgetter, sub
@@ -21,12 +19,12 @@ class MinMeanMax:
     greatest: int
     count: int
 
-    def __add__(self, other: MinMeanMax) -> MinMeanMax:
+    def __add__(self, other: "MinMeanMax") -> "MinMeanMax":
         count = self.count + other.count
         mean = (self.mean * self.count + other.mean * other.count) / count
         return MinMeanMax(min(self.least, other.least), mean, max(self.greatest, other.greatest), count)
 
-    def until(self, moment: int) -> MinMeanMax:
+    def until(self, moment: int) -> "MinMeanMax":
         """For timestamps: their ages at `moment`."""
         return MinMeanMax(moment - self.greatest, moment - self.mean, moment - self.least, self.count)
 
@@ -42,10 +40,7 @@ class MinMeanMax:
 
 
 class Counters(NamedTuple):
-    """Numbers that add up, then delays; `Counters()` is zero.
-
-    A message handler was given `records + dropped - added` records of the source.
-    """
+    """Numbers that add up, then delays; `Counters()` is zero. A message handler got `records + dropped - added` records of the source."""
 
     # On the target; `bytes` as stored there.
     records: int = 0
@@ -55,33 +50,23 @@ class Counters(NamedTuple):
     forwarded: int = 0
     reframed: int = 0
     handled: int = 0
-    # Source records that have no record on the target, because a message handler dropped them.
-    dropped: int = 0
-    # Records of a message handler beyond one for each source record.
-    added: int = 0
-    # Source offsets that were left out because the flow in the other direction had brought their records from the target.
-    from_target: int = 0
-    # Records that a message handler sent to other topics of the target. Their source records count as dropped.
-    rerouted: int = 0
-    # How old records were when the target had them. Of a batch only the first and the greatest timestamp count. None: no record has a
-    # timestamp.
+    dropped: int = 0  # source records that have no record on the target, because a message handler dropped them
+    added: int = 0  # records of a message handler beyond one for each source record
+    from_target: int = 0  # source offsets left out, because the flow in the other direction had brought their records from the target
+    rerouted: int = 0  # records that a message handler sent to other topics of the target. Their source records count as dropped
+    # How old records were when the target had them, by the first and the greatest timestamp of each batch. None: none has a timestamp.
     record_age_ms: MinMeanMax | None = None
     # How old records were when their transaction was about to be committed. Otherwise like `record_age_ms`.
     replication_latency_ms: MinMeanMax | None = None
 
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """The fields that add up."""
-        return _numbers(self)
-
-    def __add__(self, other: Counters) -> Counters:  # type: ignore[override]  # sums, where other tuples are put together
+    def __add__(self, other: "Counters") -> "Counters":  # type: ignore[override]  # sums, where other tuples are put together
         record_age = _of_both(self.record_age_ms, other.record_age_ms)
         latency = _of_both(self.replication_latency_ms, other.replication_latency_ms)
-        return Counters._make((*map(add, self.numbers, other.numbers), record_age, latency))
+        return Counters._make((*map(add, _numbers(self), _numbers(other)), record_age, latency))
 
-    def since(self, before: Counters) -> Counters:
+    def since(self, before: "Counters") -> "Counters":
         """The numbers minus those of `before`; the delays stay as they are."""
-        return self._replace(**dict(zip(_NUMBERS, map(sub, self.numbers, before.numbers), strict=True)))
+        return self._replace(**dict(zip(_NUMBERS, map(sub, _numbers(self), _numbers(before)), strict=True)))
 
     @property
     def by_handler(self) -> bool:
@@ -102,25 +87,16 @@ class Counters(NamedTuple):
         return always | rare
 
     @classmethod
-    def of_document(cls, value: dict[str, Any]) -> Counters:
+    def of_document(cls, value: dict[str, Any]) -> "Counters":
         """The inverse of `document`. KeyError, TypeError or ValueError for anything else."""
         always = {name: number(value[name]) for name in _ALWAYS}
-        handled, dropped, added = map(number, value.get("handled", (0, 0, 0)))
+        handled = dict(zip(("handled", "dropped", "added"), map(number, value.get("handled", (0, 0, 0))), strict=True))
         record_age, latency = (MinMeanMax.of_parts(parts) for parts in value["delays"]) if "delays" in value else (None, None)
-        return cls(
-            **always,
-            handled=handled,
-            dropped=dropped,
-            added=added,
-            from_target=number(value.get("from_target", 0)),
-            rerouted=number(value.get("rerouted", 0)),
-            record_age_ms=record_age,
-            replication_latency_ms=latency,
-        )
+        rare = {name: number(value.get(name, 0)) for name in ("from_target", "rerouted")}
+        return cls(**always, **handled, **rare, record_age_ms=record_age, replication_latency_ms=latency)
 
 
-# All fields but the delays, which come last.
-_NUMBERS = tuple(name for name in Counters._fields if not name.endswith("_ms"))
+_NUMBERS = tuple(name for name in Counters._fields if not name.endswith("_ms"))  # all fields but the delays, which come last
 _numbers: Callable[[Counters], tuple[int, ...]] = attrgetter(*_NUMBERS)
 ZERO = Counters()
 ONE_TRANSACTION = Counters(transactions=1)

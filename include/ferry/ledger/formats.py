@@ -15,8 +15,7 @@ from ferry import __version__
 from ferry.config import Cluster
 from ferry.errors import NewerFormat, UnreadableRecord
 
-# The version of records in the ledger and the state topic.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 1  # the version of records in the ledger and the state topic
 
 
 def place_of(cluster: Cluster, topic: str) -> str:

@@ -1,15 +1,11 @@
 """Gaps of a ledger: source offsets that a seed passed over, and that no receipt settles (pure).
 
 A flow copies a partition without a gap from its first position on. Only a seed that moves the position leaves one. Offsets before the first
-position, which the start policy gives, are no gap: the config says that the flow begins there. The same holds for a topic that was created
-again.
+position, which the start policy gives, are no gap: the config says that the flow begins there. So it is if a topic was created again.
 
 A reader that begins at the start of a ledger knows all of its gaps. A reader that begins at an index knows the gaps of the index, and
-removes those that receipts have settled since. If there is a newer seed, only the beginning of the ledger shows where the position was
-before.
+removes those that receipts have settled since. Where the position was before a newer seed, only the beginning of the ledger shows.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple

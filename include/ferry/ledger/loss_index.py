@@ -6,11 +6,8 @@ removed since is no longer there, and a new one comes later in the log. The inde
 close them, and no older one opens them again.
 
 Ferry never needs the index. If there is none yet, or if it has another version, or is of another ledger, or if the log was truncated, a
-reader starts at the beginning of the ledger. The index is a field of the flow record. Older releases ignore the field, and drop it when
-they write the record.
+reader starts at the beginning of the ledger. The index is a field of the flow record. Older releases drop it when they write the record.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -36,16 +33,13 @@ _PERHAPS_LOST = frozenset({ReceiptKind.LOSS, ReceiptKind.SKIPPED})
 
 @dataclass(frozen=True)
 class IndexedShare:
-    """One partition of the ledger: below `read_to` (exclusive) there are losses at the offsets `losses` (increasing) and nowhere else.
-
-    `epoch`: the leader epoch of the record at `read_to` - 1. `gaps`: all gaps of the source partitions with receipts below `read_to`.
-    """
+    """One partition of the ledger: below `read_to` (exclusive) there are losses at the offsets `losses` (increasing) and nowhere else."""
 
     partition: int
     read_to: int
-    epoch: int
+    epoch: int  # the leader epoch of the record at `read_to` - 1
     losses: tuple[int, ...] = ()
-    gaps: tuple[tuple[CopiedPair, Ranges], ...] = ()
+    gaps: tuple[tuple[CopiedPair, Ranges], ...] = ()  # all gaps of the source partitions with receipts below `read_to`
 
 
 @dataclass(frozen=True)
@@ -69,7 +63,7 @@ class LossIndex:
         return {"version": INDEX_VERSION, "ledger_id": self.ledger_topic_id, "held": self.held_ever, "shares": shares}
 
     @classmethod
-    def of_document(cls, document: Mapping[str, Any]) -> LossIndex | None:
+    def of_document(cls, document: Mapping[str, Any]) -> "LossIndex | None":
         """The inverse; None for one of another version. ValueError, KeyError or TypeError for anything else."""
         if document["version"] != INDEX_VERSION:
             return None

@@ -21,8 +21,7 @@ from ferry.ledger.topic_ids import NO_ID
 def read_losses(opened: OpenFlow, index: LossIndex | None, *, complete: bool = True) -> LossFold:
     """Every loss and gap in the ledger now. `complete`: as in InternalTopicReader.read. `index`: of the flow record.
 
-    After a seed, it reads the ledger from its beginning until the next index is made. Errors as in InternalTopicReader.read and
-    decode_receipt.
+    After a seed, it reads the ledger from its beginning until the next index is made. Errors: of InternalTopicReader.read, decode_receipt.
     """
     topic, reader = opened.flow.ledger_topic, opened.target.reader()
     fold = LossFold(_standing(opened, index), place_of(opened.flow.target, topic))
@@ -52,7 +51,7 @@ def _standing(opened: OpenFlow, index: LossIndex | None) -> tuple[IndexedShare, 
     topic = opened.flow.ledger_topic
     places = {TopicPartition(topic, share.partition): share for share in index.shares}
     read = {key: ReadTo(share.read_to, share.epoch) for key, share in places.items()}
-    same = same_logs(opened.flow.target, read, {topic: UUID(index.ledger_topic_id)})
+    same = same_logs(opened.target, read, {topic: UUID(index.ledger_topic_id)})
     return tuple(share for key, share in places.items() if key in same)
 
 
@@ -69,7 +68,7 @@ def unacknowledged(losses: Iterable[Receipt], state: FlowState) -> list[Receipt]
 def acknowledge_losses(opened: OpenFlow) -> list[Receipt]:
     """Mark every open loss as seen; returns these losses."""
     flow, losses = opened.flow, open_losses(opened)
-    append_records(flow.target, {flow.state_topic: [encode_state(acknowledgement(loss)) for loss in losses]})
+    append_records(opened.target, {flow.state_topic: [encode_state(acknowledgement(loss)) for loss in losses]})
     opened.anew()
     return losses
 

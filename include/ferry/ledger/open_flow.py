@@ -4,16 +4,14 @@ The state is read at its first use and kept. A caller that decides about records
 readings are forgotten. If a reading fails, nothing is kept, so the next use reads again. Not for several threads.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from contextlib import contextmanager
 from typing import Any, Self, TypeVar
 
 from ferry.clusters.net.shared_connection import Asked
-from ferry.clusters.open_cluster import OpenCluster
+from ferry.clusters.open_cluster import OpenCluster, OpenClusters
 from ferry.config import Cluster, Flow
+from ferry.errors import ClusterUnreachable
 from ferry.ledger.formats import place_of
 from ferry.ledger.state import CLAIM_KEY, LOSS_KEY, RECOVERY_KEYS, Claim, FlowState, fold_state
 from ferry.policy.naming import is_state_topic
@@ -26,23 +24,29 @@ StateRecords = Sequence[tuple[bytes, bytes | None]]
 class OpenFlow:
     """`flow`: its config. `source` and `target`: its clusters."""
 
-    def __init__(self, flow: Flow, source: OpenCluster, target: OpenCluster, scope: ExitStack) -> None:
-        """`scope`: closes the clusters."""
-        self.flow, self.source, self.target, self._scope = flow, source, target, scope
+    def __init__(self, flow: Flow, clusters: OpenClusters) -> None:
+        self.flow, self._clusters = flow, clusters
+        self.source, self.target = clusters.of(flow.source), clusters.of(flow.target)
         self._records: Mapping[bytes, bytes | None] | None = None
         self._folded: dict[bytes | tuple[bytes, ...], FlowState] = {}
         self._claims: dict[str, Mapping[str, Claim]] = {}
         self._read: dict[object, Any] = {}
 
-    def opposite(self) -> OpenFlow:
+    def opposite(self) -> "OpenFlow":
         """The flow with source and target exchanged (Flow.opposite), with the same open clusters. Its state is not read yet."""
         return self.back(self.flow.opposite())
 
-    def back(self, reverse: Flow) -> OpenFlow:
+    def back(self, reverse: Flow) -> "OpenFlow":
         """A flow in the other direction, with the same open clusters where its settings of them are the same."""
-        pairs = (reverse.source, self.target), (reverse.target, self.source)
-        source, target = (mine if wanted == mine.cluster else self._scope.enter_context(OpenCluster(wanted)) for wanted, mine in pairs)
-        return OpenFlow(replace(reverse, source=source.cluster, target=target.cluster), source, target, self._scope)
+        return OpenFlow(reverse, self._clusters)
+
+    def first_contact(self) -> None:
+        """Connect to both clusters now (as of ConnectedCluster). The source is asked first, so it is known whether it answers."""
+        self.source.first_contact()
+        try:
+            self.target.first_contact()
+        except ClusterUnreachable as away:
+            raise type(away)(f"{away}; cluster {self.source.alias} answers") from away
 
     @property
     def state(self) -> FlowState:
@@ -71,7 +75,7 @@ class OpenFlow:
         self._forget_state()
         return ask_state_records(self.target, self.flow.state_topic, complete=stable).then(self._keep)
 
-    def once(self, read: Callable[[OpenFlow], T]) -> T:
+    def once(self, read: Callable[["OpenFlow"], T]) -> T:
         """The result of `read` for this flow. It reads only if no result is kept."""
         if read not in self._read:
             self._read[read] = read(self)
@@ -90,7 +94,7 @@ class OpenFlow:
 
     def side(self, cluster: Cluster) -> OpenCluster:
         """The source or the target, whichever `cluster` is."""
-        return self.source if cluster is self.source.cluster else self.target
+        return self.source if cluster.alias == self.source.alias else self.target
 
     def claims(self, target_topics: Collection[str], remote_topics: Iterable[str]) -> dict[str, str]:
         """By remote topic, the flow that writes to it; complete for `remote_topics`. Claims of this flow win.
@@ -140,6 +144,5 @@ def _ask_claims(target: OpenCluster, topic: str) -> Asked[Mapping[str, Claim]]:
 @contextmanager
 def open_flow(flow: Flow) -> Iterator[OpenFlow]:
     """The flow, whose clusters are connected at the first question to them, and closed at the end."""
-    with ExitStack() as scope:
-        source, target = (scope.enter_context(OpenCluster(cluster)) for cluster in (flow.source, flow.target))
-        yield OpenFlow(flow, source, target, scope)
+    with OpenClusters() as clusters:
+        yield OpenFlow(flow, clusters)

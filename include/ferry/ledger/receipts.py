@@ -51,9 +51,7 @@ class Receipt:
     """One settled range `[upstream_start, upstream_end)` of a source partition.
 
     A `foreign` receipt has no runs: another replicator wrote the records below `downstream_end` that no other receipt of the remote topic
-    explains. Nobody knows which of the upstream range they hold. Timestamps are in ms, -1: there is no record. Topic ids are Kafka's uuids
-    as
-    text.
+    explains. Nobody knows which of the upstream range they hold. Timestamps are in ms, -1: there is no record. Topic ids are uuids as text.
     """
 
     kind: ReceiptKind
@@ -64,13 +62,10 @@ class Receipt:
     remote_topic_id: str
     upstream_start: int
     upstream_end: int
-    # Exclusive end of the records of this receipt in the remote partition (-1: it has none).
-    downstream_end: int = -1
-    # Records that a message handler added are in no run.
-    runs: Sequence[OffsetRun] = ()
+    downstream_end: int = -1  # exclusive end of the records of this receipt in the remote partition (-1: it has none)
+    runs: Sequence[OffsetRun] = ()  # records that a message handler added are in no run
     counters: Counters = ONE_TRANSACTION
-    # The downstream ranges of all batches with records that a message handler added.
-    written: Ranges = ()
+    written: Ranges = ()  # the downstream ranges of all batches with records that a message handler added
     # The end of the remote partition when an operator's seed began a ledger that does not explain the records there (-1: no such seed).
     found: int = -1
     min_timestamp: int = -1

@@ -1,8 +1,7 @@
 """The record of a failover, failback or cut-over in the state topic, and how it changes (pure, except for reading it).
 
 A flow replicates until a failover or a planned cut-over moves its groups. It is then failed over (or cut over) until a failback moves them
-back. Every step can be repeated: if a command was stopped, running it again goes on. Abandoning writes nothing to groups; it only records
-on which cluster they are.
+back. If a command was stopped, running it again goes on. Abandoning writes nothing to groups; it only records on which cluster they are.
 
 While groups move, and as long as they are on the other cluster, the flow's group sync must not write them: their positions at the source
 are older than those on the target.
@@ -17,8 +16,7 @@ from ferry.errors import RecoveryStopped, time_text
 from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.state import CutEnds, FlowState, RecoveryRecord
 
-# The last step of a movement that has ended.
-DONE = "done"
+DONE = "done"  # the last step of a movement that has ended
 ABANDONED = "abandoned"
 
 

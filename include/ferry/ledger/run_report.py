@@ -32,10 +32,7 @@ REPORT_VERSION = 1
 
 @dataclass(frozen=True)
 class PartitionReport:
-    """What a run copied of one source partition: within `[upstream_start, upstream_end)`.
-
-    `last_…`: of the youngest record in the last transaction, in ms; None: no record has a timestamp.
-    """
+    """What a run copied of one source partition: within `[upstream_start, upstream_end)`."""
 
     topic: str
     partition: int
@@ -43,8 +40,8 @@ class PartitionReport:
     upstream_start: int
     upstream_end: int
     counters: Counters = ZERO
-    last_record_age_ms: int | None = None
-    last_replication_latency_ms: int | None = None
+    last_record_age_ms: int | None = None  # of the youngest record in the last transaction; None: no record has a timestamp
+    last_replication_latency_ms: int | None = None  # likewise
 
 
 # Why records are lost; {} stands for the start of the source's log.
@@ -92,14 +89,11 @@ class RepeatedReport:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A topic or partition that was left out on purpose, and why.
-
-    `expected`, for a topic that a flow leaves out: whether the config names it, or it was copied before. Otherwise None.
-    """
+    """A topic or partition that was left out on purpose, and why."""
 
     what: str
     reason: str
-    expected: bool | None = None
+    expected: bool | None = None  # for a topic that a flow leaves out: whether the config names it, or it was copied before. Otherwise None
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> Self:
@@ -131,11 +125,7 @@ class PartitionFailure:
 
 @dataclass(frozen=True)
 class RunReport:
-    """One run as a whole. Times are ISO 8601 in UTC, to the ms; `seconds` is wall time, `cpu_seconds` of driver and workers,
-    both of all tries.
-
-    `taken_over`: this run followed, and that run took the flow over from it. `notices`: warnings of its plan.
-    """
+    """One run as a whole. Times are ISO 8601 in UTC, to the ms. Of all tries: `seconds` of wall time, `cpu_seconds` of all processes."""
 
     flow: str
     run_id: str
@@ -148,9 +138,9 @@ class RunReport:
     skipped: tuple[Skipped, ...] = ()
     failed: tuple[PartitionFailure, ...] = ()
     superseded: str | None = None
-    taken_over: str | None = None
+    taken_over: str | None = None  # this run followed, and that run took the flow over from it
     syncs: Mapping[str, Any] = field(default_factory=dict)
-    notices: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()  # warnings of its plan
     seconds: float = 0.0
     cpu_seconds: float = 0.0
 

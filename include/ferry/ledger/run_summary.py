@@ -21,8 +21,7 @@ T = TypeVar("T")
 
 SUMMARY_VERSION = 1
 KEY_PREFIX, LAG_PREFIX = b"summary:", b"lag:"
-# The runs topic keeps its records for this many days.
-DAYS_KEPT = 30
+DAYS_KEPT = 30  # the runs topic keeps its records for this many days
 TOPICS_NAMED = 20
 TROUBLES_NAMED = 20
 HELD_NAMED = 3
@@ -30,9 +29,7 @@ CHARACTERS_NAMED = 300
 
 
 class RunState(StrEnum):
-    """The state of a run, in the page's words. The runs topic holds the states of runs that have ended, but not `refused`: a run
-    with wrong arguments has the state `failed` there.
-    """
+    """The state of a run, in the page's words. In the runs topic it is that of a run that has ended, and `failed` in place of `refused`."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -51,12 +48,9 @@ class RunState(StrEnum):
 class RunLag:
     """How far behind a flow is. -1: not known."""
 
-    # Offsets that are not copied.
-    records: int = -1
-    # Age of the oldest of these records.
-    seconds: float = -1.0
-    # Until the first of these records expires at the source. None: never, or nothing is left to copy.
-    headroom_seconds: float | None = None
+    records: int = -1  # offsets that are not copied
+    seconds: float = -1.0  # age of the oldest of these records
+    headroom_seconds: float | None = None  # until the first of these records expires at the source. None: never, or nothing is left to copy
 
 
 @dataclass(frozen=True)
@@ -72,20 +66,16 @@ class RunSummary:
     bytes: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
-    # (source topic, records, bytes) of the biggest.
-    topics: tuple[tuple[str, int, int], ...] = ()
+    topics: tuple[tuple[str, int, int], ...] = ()  # (source topic, records, bytes) of the biggest
     topics_total: int = 0
-    # Documents of LossReport.
-    losses: tuple[Mapping[str, Any], ...] = ()
+    losses: tuple[Mapping[str, Any], ...] = ()  # documents of LossReport
     losses_total: int = 0
-    # Documents of PartitionFailure.
-    failed: tuple[Mapping[str, Any], ...] = ()
+    failed: tuple[Mapping[str, Any], ...] = ()  # documents of PartitionFailure
     failed_total: int = 0
     # Counts by sync. The sync of groups also has `held`: groups whose offsets on the target stay behind.
     syncs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     lag: RunLag = field(default_factory=RunLag)
-    # How old the records were, on average, when their transaction was committed. None: not known, because no record has a time, or a
-    # release before this field wrote the summary.
+    # Average age of the records when their transaction was committed. None: no record has a time, or an older release wrote the summary.
     delay_seconds: float | None = None
 
 

@@ -24,8 +24,7 @@ from ferry.wire.strict_json import parse_time, read_as, read_document
 RECORD_VERSION = 1
 # Every run reads this many days. A month of runs with many syncs would be too much.
 RUN_DAYS = 7
-# Keys of a verify's records begin so. They are not about runs.
-VERIFY_PREFIX = b"verify:"
+VERIFY_PREFIX = b"verify:"  # keys of a verify's records begin so. They are not about runs
 
 
 @dataclass(frozen=True)
@@ -34,14 +33,10 @@ class RunOpened:
 
     run_id: str
     started: str
-    # Its end bound in words.
-    bound: str
-    # By partition of the ledger: its end offset then.
-    ledger_ends: Mapping[int, int] = field(default_factory=dict)
-    # If the run follows: until when, as an ISO time.
-    follow_until: str | None = None
-    # It copies only these (empty: all of the flow).
-    topics: tuple[str, ...] = ()
+    bound: str  # its end bound in words
+    ledger_ends: Mapping[int, int] = field(default_factory=dict)  # by partition of the ledger: its end offset then
+    follow_until: str | None = None  # if the run follows: until when, as an ISO time
+    topics: tuple[str, ...] = ()  # it copies only these (empty: all of the flow)
 
 
 @dataclass(frozen=True)
@@ -54,12 +49,9 @@ class RunResult:
     cpu_seconds: float
     failed: tuple[PartitionFailure, ...] = ()
     skipped: tuple[Skipped, ...] = ()
-    # The reason, if the try was superseded.
-    superseded: str | None = None
-    # If the try followed: the run that took the flow over. That is a regular end.
-    taken_over: str | None = None
-    # When the try began, by its RunOpened (empty: it left no such record).
-    began: str = ""
+    superseded: str | None = None  # the reason, if the try was superseded
+    taken_over: str | None = None  # if the try followed: the run that took the flow over. That is a regular end
+    began: str = ""  # when the try began, by its RunOpened (empty: it left no such record)
 
 
 @dataclass(frozen=True)
@@ -75,16 +67,12 @@ class RunSync:
 class RunRecords:
     """What the runs topic says about one run."""
 
-    # Of its first try.
-    opened: RunOpened | None = None
-    # When the last try began.
-    tried: str = ""
+    opened: RunOpened | None = None  # of its first try
+    tried: str = ""  # when the last try began
     result: RunResult | None = None
-    # Of all tries, like `cpu_seconds`. A try that left no result took at most until the next one began.
-    seconds: float = 0.0
+    seconds: float = 0.0  # of all tries, like `cpu_seconds`. A try that left no result took at most until the next one began
     cpu_seconds: float = 0.0
-    # The last outcome of each sync.
-    syncs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    syncs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # the last outcome of each sync
 
 
 _KINDS = {RunOpened: "opened", RunResult: "result", RunSync: "sync"}
@@ -98,7 +86,7 @@ def encode_run_record(record: RunOpened | RunResult | RunSync) -> tuple[bytes, b
 
 def write_run_record(opened: OpenFlow, record: RunOpened | RunResult | RunSync, *, seconds: float | None = None) -> None:
     """Append to the runs topic; returns when all replicas have the record. `seconds`: as of append_records."""
-    append_records(opened.flow.target, {opened.flow.runs_topic: [encode_run_record(record)]}, seconds=seconds)
+    append_records(opened.target, {opened.flow.runs_topic: [encode_run_record(record)]}, seconds=seconds)
 
 
 def read_run_records(opened: OpenFlow, run_id: str) -> RunRecords:

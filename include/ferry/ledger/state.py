@@ -46,10 +46,8 @@ class Head:
     ledger_topic_id: str = ""
     source_epoch: int = -1
     run_id: str = ""
-    # The run whose seed set the position, as in Receipt.
-    series: str = ""
-    # Average size of the records that were copied last (0: not known).
-    record_bytes: int = 0
+    series: str = ""  # the run whose seed set the position, as in Receipt
+    record_bytes: int = 0  # average size of the records that were copied last (0: not known)
     # In a head that was written without a transaction: the end of the remote records that receipts explain. -1: it was written in one.
     remote_end: int = -1
 
@@ -63,28 +61,18 @@ class Head:
         """The ids of both topics when the position was written."""
         return TopicIds(self.source_topic_id, self.remote_topic_id)
 
-    def is_of(self, ids: TopicIds | None) -> bool:
-        """Whether this is a position of the topics with these ids, which are those of today."""
-        return self.topic_ids == ids
-
 
 @dataclass(frozen=True)
 class FlowRecord:
     """What a flow has used so far."""
 
     flow: str
-    # Every lane id below it may have an open transaction of an older run.
-    lanes: int
-    # How many records the ledger had ever held at its last compaction.
-    tidied: int = 0
-    # Whether the last run copied so. The flow in the other direction relies on it.
-    exactly_once: bool = True
-    # How many receipts the ledger held at its last compaction.
-    receipts: int = 0
-    # Where the ledger had losses, by the last run.
-    losses: LossIndex | None = None
-    # The flow's first run writes a Start without a topic.
-    tells_start: bool = False
+    lanes: int  # every lane id below it may have an open transaction of an older run
+    tidied: int = 0  # how many records the ledger had ever held at its last compaction
+    exactly_once: bool = True  # whether the last run copied so. The flow in the other direction relies on it
+    receipts: int = 0  # how many receipts the ledger held at its last compaction
+    losses: LossIndex | None = None  # where the ledger had losses, by the last run
+    tells_start: bool = False  # the flow's first run writes a Start without a topic
 
 
 @dataclass(frozen=True)
@@ -148,47 +136,35 @@ class RecoveryRecord:
     """The stage of the flow in a recovery."""
 
     flow: str
-    # The name of the failover or cut-over; its failback belongs to it.
-    recovery: str
-    # The name of the current or last movement of groups.
-    phase: str
-    # A ferry.ledger.recovery_record.Stage.
-    stage: str
-    # The last finished step; `at` (ms): when.
-    step: str
+    recovery: str  # the name of the failover or cut-over; its failback belongs to it
+    phase: str  # the name of the current or last movement of groups
+    stage: str  # a ferry.ledger.recovery_record.Stage
+    step: str  # the last finished step; `at` (ms): when
     at: int
-    # When groups began to move to the target, in ms.
-    since: int
+    since: int  # when groups began to move to the target, in ms
     run_id: str = ""
     confirmed_by: str = ""
-    # The source's cluster id, if it answered.
-    source_cluster: str = ""
+    source_cluster: str = ""  # the source's cluster id, if it answered
 
 
 @dataclass(frozen=True)
 class GroupTaken:
-    """A phase of a recovery is about to write the group, or has written it (`done`). From then on its consumers may move it.
-
-    `back`: (topic, partition, offset before) of partitions that go back.
-    """
+    """A phase of a recovery is about to write the group, or has written it (`done`). From then on its consumers may move it."""
 
     group: str
     phase: str
-    back: tuple[tuple[str, int, int], ...] = ()
+    back: tuple[tuple[str, int, int], ...] = ()  # (topic, partition, offset before) of partitions that go back
     done: bool = False
 
 
 @dataclass(frozen=True)
 class CutEnds:
-    """Where a topic of the target ended when the flow was failed over, by partition. The flow in the other direction begins there.
-
-    `topic_id`: of the topic then; empty for clusters without topic ids. The ends do not hold for a topic that was created again since.
-    """
+    """Where a topic of the target ended when the flow was failed over, by partition. The flow in the other direction begins there."""
 
     topic: str
     recovery: str
     ends: tuple[int, ...]
-    topic_id: str = ""
+    topic_id: str = ""  # of the topic then; empty for clusters without topic ids. The ends hold only for a topic with this id
 
 
 # How the keys of some records begin.
@@ -236,16 +212,11 @@ class _Form(NamedTuple):
     """How one kind of record is written."""
 
     kind: type[Any]
-    # The name in the record's key.
-    key: str
-    # The fields in the key; several fields are a list there.
-    fields: tuple[str, ...]
-    # Fields that are written only if they do not have their usual value.
-    rare: tuple[str, ...] = ()
-    # Fields that a record may lack, beside the rare ones.
-    optional: tuple[str, ...] = ()
-    # Of the format; of a flow record see `_version`.
-    version: int = FORMAT_VERSION
+    key: str  # the name in the record's key
+    fields: tuple[str, ...]  # the fields in the key; several fields are a list there
+    rare: tuple[str, ...] = ()  # fields that are written only if they do not have their usual value
+    optional: tuple[str, ...] = ()  # fields that a record may lack, beside the rare ones
+    version: int = FORMAT_VERSION  # of the format; of a flow record see `_version`
 
 
 _FORMS = (

@@ -1,7 +1,5 @@
 """The outcome of a sync: what it changed, left out, or failed to do. Reports, the CLI and Airflow show all syncs in this form."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
@@ -11,21 +9,16 @@ from ferry.ledger.run_report import Skipped
 
 # Lists are cut after this many entries, so that a record of the runs topic and an XCom stay small. Counts are of all entries.
 LISTED = 200
-# How `left_out` begins if the sync was done too short a time ago.
-NOT_DUE = "done "
+NOT_DUE = "done "  # how `left_out` begins if the sync was done too short a time ago
 
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that was written, or would be in a dry run.
+    """One thing that was written, or would be in a dry run."""
 
-    `what` names it as an operator would ("topic A.orders", "group billing"), `action` is a verb (create, grow, set, delete, write),
-    `detail` says from what to what ("retention.ms: 1000 -> 2000"), `reason` why.
-    """
-
-    what: str
-    action: str
-    detail: str = ""
+    what: str  # as an operator would name it: "topic A.orders", "group billing"
+    action: str  # a verb: create, grow, set, delete, write
+    detail: str = ""  # from what to what: "retention.ms: 1000 -> 2000"
     reason: str = ""
 
 
@@ -63,21 +56,16 @@ class Measurement:
 class SyncOutcome:
     """One sync of one run."""
 
-    # The name of the sync, which `Syncs.carry_out` sets.
-    sync: str = field(default="", kw_only=True)
+    sync: str = field(default="", kw_only=True)  # the name of the sync, which `Syncs.carry_out` sets
     changes: tuple[Change, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     failed: tuple[SyncFailure, ...] = ()
-    # Lines for people.
-    notices: tuple[str, ...] = ()
-    # By the name of the things counted.
-    counts: Mapping[str, int] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()  # lines for people
+    counts: Mapping[str, int] = field(default_factory=dict)  # by the name of the things counted
     measurements: tuple[Measurement, ...] = ()
-    # Why the whole sync was not done (not enabled, not due). Then nothing else is set.
-    left_out: str = ""
+    left_out: str = ""  # why the whole sync was not done (not enabled, not due). Then nothing else is set
     dry_run: bool = False
-    # Wall time.
-    seconds: float = 0.0
+    seconds: float = 0.0  # wall time
 
     @property
     def exit_code(self) -> ExitCode:

@@ -1,7 +1,6 @@
 """A source partition and its remote partition, and whether receipts and heads name the topics of today (pure).
 
-Kafka gives a topic that was deleted and created again a new id. Offsets of the old topic say nothing about the new one, so receipts that
-name another id are void.
+Kafka gives a topic that was created again a new id. Offsets of the old topic say nothing about it, so receipts with another id are void.
 """
 
 from collections.abc import Iterable, Mapping

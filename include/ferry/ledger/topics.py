@@ -5,7 +5,7 @@ No other config is needed: Ferry creates the topics without those that the clust
 is for). An administrator may create the topics beforehand.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -74,27 +74,22 @@ def policy_command(bootstrap: str, name: str, policy: str) -> str:
 def ensure_internal_topics(flow: Flow, target: ClusterAdmin) -> tuple[str, ...]:
     """Create the topics that are missing; returns their names.
 
-    ConfigError for a wrong policy, also if the cluster has created a topic with another policy than Ferry wanted; TooFewBrokers for too few
-    replicas.
+    ConfigError for a wrong policy, also if the cluster created a topic with another one than Ferry wanted; TooFewBrokers.
     """
     wanted = own_topics(flow)
     existing = {name for name in wanted if target.exists(name)}
     refuse_wrong_policy(flow, target, existing)
-    missing = [name for name in wanted if name not in existing]
-    if missing:
-        _create(flow, target, missing)
-        refuse_wrong_policy(flow, target, missing)
-    return tuple(missing)
-
-
-def _create(flow: Flow, target: ClusterAdmin, missing: Iterable[str]) -> None:
-    wanted = {name: own for name, own in own_topics(flow).items() if name in missing}
+    missing = {name: own for name, own in wanted.items() if name not in existing}
+    if not missing:
+        return ()
     replicas = flow.wanted_replicas(OWN_TOPICS)
-    factor, rights = replicas_for(replicas, target, list(wanted)), partial(rights_on_topic, flow)
-    topics = [WantedTopic(name, own.partitions, factor, {POLICY: own.policy}, rights, own.more) for name, own in wanted.items()]
+    factor, rights = replicas_for(replicas, target, list(missing)), partial(rights_on_topic, flow)
+    topics = [WantedTopic(name, own.partitions, factor, {POLICY: own.policy}, rights, own.more) for name, own in missing.items()]
     for name, problem in create_topics(target, topics).problems.items():
         if isinstance(problem, ChangeRefused) and POLICY in str(problem):
-            own = wanted[name]
+            own = missing[name]
             raise ConfigError(f"{problem}; create the topic beforehand, with {POLICY}={own.policy} and partitions: {own.partitions}")
         raise with_key(problem, replicas, target)
-    wait_for_leaders(target, {name: own.partitions for name, own in wanted.items()}, rights)
+    wait_for_leaders(target, {name: own.partitions for name, own in missing.items()}, rights)
+    refuse_wrong_policy(flow, target, missing)
+    return tuple(missing)

@@ -1,8 +1,7 @@
 """`ferry export-offsets`: MirrorMaker 2 goes on where Ferry stopped, from records that Ferry writes into MM2's offsets topic.
 
-They are the records that MM2's source connector would have written itself (ferry.wire.connect_offsets), so MM2 needs no other change. Ferry
-first takes the flow's lease: a run that is under way is superseded, and positions cannot move while they are read. MM2 must not run. Its
-offsets never move back.
+They are the records that MM2's source connector would have written itself (ferry.wire.connect_offsets), so MM2 needs no other change. MM2
+must not run. Its offsets never move back. Ferry first takes the flow's lease: that supersedes a run, and positions cannot move meanwhile.
 """
 
 from collections.abc import Mapping
@@ -108,7 +107,7 @@ def _planned(opened: OpenFlow, request: RunRequest, topic: str, connector: str |
 def _write(opened: OpenFlow, planned: OffsetExport) -> None:
     before = mm2_positions.read_connect_offsets(opened, planned.topic)
     mm2_positions.refuse_active_mm2(opened, planned.topic, before.ends, {where for where, _ in planned.offsets})
-    append_records(opened.flow.target, {planned.topic: planned.records})
+    append_records(opened.target, {planned.topic: planned.records})
     found = mm2_positions.last_offsets(mm2_positions.read_connect_offsets(opened, planned.topic))
     missing = [where for where, offset in planned.offsets if found.get(where) != (None if offset < 0 else offset)]
     if missing:

@@ -4,8 +4,7 @@ Only committed records count. With exactly-once MM2 writes its offsets in the tr
 may have copied more than its last offsets say, and Ferry copies that again.
 
 The offsets are out of date while MM2 runs. Its workers are members of a Connect group on the target. On a shared Connect cluster the
-members say nothing about one connector, and the group's name is not known. So Ferry also watches the connector's offsets and the remote
-topics for a moment.
+members say nothing about one connector, and the group's name is not known. So Ferry also watches the connector's offsets and remote topics.
 """
 
 import time
@@ -56,19 +55,12 @@ def read_mm2_positions(opened: OpenFlow, offsets_topic: str | None = None, conne
     name = choose_connector(last, flow.source.alias, topic, connector)
     mine = {where: offset for where, offset in last.items() if (where.connector, where.cluster) == (name, flow.source.alias)}
     refuse_active_mm2(opened, topic, found.ends, mine)
-    return GivenPositions(
-        origin=f"MirrorMaker 2: connector {name}, {topic}",
-        positions={TopicPartition(where.topic, where.partition): offset + 1 for where, offset in mine.items() if offset is not None},
-        left_out=tuple(
-            Skipped(f"{where.topic}-{where.partition}", f"{topic} says its offset was removed")
-            for where, offset in sorted(mine.items())
-            if offset is None
-        ),
-        notices=(
-            IN_TRANSACTIONS if in_transactions(found, mine) else NOW_AND_THEN,
-            *(f"{group} is a Connect group with members: make sure that connector {name} is stopped there" for group in others),
-        ),
-    )
+    positions = {TopicPartition(where.topic, where.partition): offset + 1 for where, offset in mine.items() if offset is not None}
+    removed = sorted(where for where, offset in mine.items() if offset is None)
+    left_out = tuple(Skipped(f"{where.topic}-{where.partition}", f"{topic} says its offset was removed") for where in removed)
+    notices = [IN_TRANSACTIONS if in_transactions(found, mine) else NOW_AND_THEN]
+    notices += [f"{group} is a Connect group with members: make sure that connector {name} is stopped there" for group in others]
+    return GivenPositions(f"MirrorMaker 2: connector {name}, {topic}", positions, left_out=left_out, notices=tuple(notices))
 
 
 def read_connect_offsets(opened: OpenFlow, topic: str) -> ConnectOffsets:

@@ -1,7 +1,5 @@
 """Positions from outside Ferry: of a file, of MirrorMaker 2 (mm2_positions.py), or of a consumer group at the source."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,13 +19,10 @@ LAST_PARTITION, LAST_OFFSET = (1 << 31) - 1, (1 << 63) - 1
 class GivenPositions:
     """The next upstream offset to copy, by source partition."""
 
-    # Where the positions come from, for the receipts.
-    origin: str
+    origin: str  # where the positions come from, for the receipts
     positions: Mapping[TopicPartition, int]
-    # Where each position was read, for messages.
-    places: Mapping[TopicPartition, str] = field(default_factory=dict)
-    # An operator wrote the positions. They must be of partitions of the flow, and also move Ferry back. Positions of other origins never
-    # do.
+    places: Mapping[TopicPartition, str] = field(default_factory=dict)  # where each position was read, for messages
+    # An operator wrote the positions: they must be of partitions of the flow, and also move Ferry back. Positions of others never do.
     binding: bool = False
     left_out: tuple[Skipped, ...] = ()
     notices: tuple[str, ...] = ()
@@ -37,7 +32,7 @@ class GivenPositions:
         name = f"{key[0]}-{key[1]}"
         return f"{self.places[key]}: {name}" if key in self.places else f"{self.origin}: {name}"
 
-    def of_topics(self, topics: Collection[str]) -> GivenPositions:
+    def of_topics(self, topics: Collection[str]) -> "GivenPositions":
         return replace(self, positions={key: position for key, position in self.positions.items() if key[0] in topics})
 
 
@@ -59,11 +54,8 @@ def read_group_positions(opened: OpenFlow, group: str) -> GivenPositions:
     positions = {key: committed.offset for key, committed in offsets.items() if committed.offset >= 0}
     if not positions:
         raise ArgumentError(f"{where} has committed no offsets: is it the right group, and the right cluster?")
-    return GivenPositions(
-        origin=f"group {group}",
-        positions=positions,
-        notices=("nothing is lost; what the group's consumers copied after their last commit is copied once more",),
-    )
+    notice = "nothing is lost; what the group's consumers copied after their last commit is copied once more"
+    return GivenPositions(f"group {group}", positions, notices=(notice,))
 
 
 def read_seed_file(path: Path) -> GivenPositions:

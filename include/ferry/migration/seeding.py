@@ -45,15 +45,11 @@ class SeedPlan:
 
 @dataclass(frozen=True)
 class Explained:
-    """What the ledger says about one remote partition: settled upstream ranges, and the downstream range that it explains.
-
-    `written`: none where Ferry never wrote; it begins at 0 where everything from the beginning on is explained. `found`: as of
-    Receipt.found.
-    """
+    """What the ledger says about one remote partition: settled upstream ranges, and the downstream range that it explains."""
 
     ranges: Ranges = ()
-    written: Ranges = ()
-    found: int = -1
+    written: Ranges = ()  # none where Ferry never wrote; it begins at 0 where everything from the beginning on is explained
+    found: int = -1  # as of Receipt.found
 
 
 def explained_by_ledger(facts: Collection[PartitionFacts], receipts: Iterable[Receipt]) -> dict[TopicPartition, Explained]:
@@ -147,11 +143,8 @@ def plan_seeds(given: GivenPositions, facts: Iterable[PartitionFacts], rules: Pl
 def _refuse_gaps(given: GivenPositions, others: Iterable[PartitionFacts], target: TargetRecords) -> None:
     """A seed claims the whole remote topic. A partition without a position would begin by the start policy, after external records."""
     topics = {topic for topic, _ in given.positions}
-    gaps = [
-        f"{entry.topic}-{entry.partition} (its remote partition ends at {target.external[entry.key]})"
-        for entry in others
-        if entry.topic in topics and entry.claimed_by is None and entry.key in target.external
-    ]
+    held = [entry for entry in others if entry.topic in topics and entry.claimed_by is None and entry.key in target.external]
+    gaps = [f"{entry.topic}-{entry.partition} (its remote partition ends at {target.external[entry.key]})" for entry in held]
     if gaps:
         raise ArgumentError(f"{given.origin} must also say where these go on, which hold records that nothing explains: {', '.join(gaps)}")
 
@@ -193,18 +186,15 @@ def _without_position(given: GivenPositions, facts: PartitionFacts, rules: PlanR
 
 @dataclass(frozen=True)
 class SeedEntry:
-    """One partition that was seeded, and why. `before`: its position until then; None for a new partition.
-
-    `foreign`: what was declared, as (upstream start, upstream end, downstream end).
-    """
+    """One partition that was seeded, and why."""
 
     topic: str
     partition: int
     remote_topic: str
     position: int
-    before: int | None
+    before: int | None  # its position until then; None for a new partition
     reason: str
-    foreign: tuple[tuple[int, int, int], ...] = ()
+    foreign: tuple[tuple[int, int, int], ...] = ()  # what was declared, as (upstream start, upstream end, downstream end)
 
     @property
     def declared(self) -> str:
@@ -240,9 +230,11 @@ def seed(opened: OpenFlow, request: RunRequest, given: GivenPositions, *, dry_ru
     def decide(seen: FlowSnapshot, topics: tuple[str, ...] | None) -> SeedPlan:
         wanted = given if topics is None else given.of_topics(topics)
         check_positions(wanted, seen.facts)  # before the target's logs are read, which may take long
-        return plan_seeds(
-            wanted, seen.facts, rules_of(flow, request), _without_local(flow, seen, _remote(opened, seen, topics is not None))
-        )
+        remote = _remote(opened, seen, topics is not None)
+        # The flow in the other direction copies records that producers write to the target, so they are not declared.
+        local = {facts.key for facts in seen.facts if facts.may_be_local(flow.on_unexplained)}
+        remote = replace(remote, external={key: end for key, end in remote.external.items() if key not in local})
+        return plan_seeds(wanted, seen.facts, rules_of(flow, request), remote)
 
     return _carry_out(opened, request, decide, given, dry_run=dry_run)
 
@@ -254,12 +246,6 @@ def declare_foreign(opened: OpenFlow, request: RunRequest, *, dry_run: bool = Fa
         return plan_foreign(seen.facts, rules_of(opened.flow, request), _remote(opened, seen, topics is not None))
 
     return _carry_out(opened, request, decide, GivenPositions(f"{BY_OPERATOR}: foreign records", {}), dry_run=dry_run)
-
-
-def _without_local(flow: Flow, seen: FlowSnapshot, remote: TargetRecords) -> TargetRecords:
-    """Without records that producers write to the target: the flow in the other direction copies them, so they are not declared."""
-    local = {facts.key for facts in seen.facts if facts.may_be_local(flow.on_unexplained)}
-    return replace(remote, external={key: end for key, end in remote.external.items() if key not in local})
 
 
 def _remote(opened: OpenFlow, seen: FlowSnapshot, stable: bool) -> TargetRecords:
@@ -309,16 +295,9 @@ def _carry_out(opened: OpenFlow, request: RunRequest, decide: DecideSeeds, given
         plan = SeedPlan(written.partitions, left_out)
         failed = [*(failure for failure in failed if failure.topic not in topics), *report.failed]
         code = worst_exit_code([code, report.exit_code]) if failed else ExitCode.DONE
+    seeds = _entries(plan.partitions, failed)
     return SeedOutcome(
-        flow=flow.name,
-        run_id=request.run_id,
-        origin=given.origin,
-        dry_run=dry_run,
-        seeds=_entries(plan.partitions, failed),
-        left_out=plan.left_out,
-        notices=given.notices,
-        failed=tuple(failed),
-        exit_code=code,
+        flow.name, request.run_id, given.origin, dry_run, seeds, plan.left_out, given.notices, failed=tuple(failed), exit_code=code
     )
 
 
@@ -344,17 +323,11 @@ def _write(opened: OpenFlow, request: RunRequest, decide: DecideSeeds, topics: t
 
 
 def _entries(plans: Iterable[PartitionPlan], failed: Iterable[PartitionFailure]) -> tuple[SeedEntry, ...]:
-    undone = {(failure.topic, failure.partition) for failure in failed}
-    return tuple(
-        SeedEntry(
-            topic=facts.topic,
-            partition=facts.partition,
-            remote_topic=facts.remote_topic,
-            position=plan.position,
-            before=facts.head.position if facts.head else None,
-            reason=next(receipt.reason for receipt in (plan.seed, *plan.foreign) if receipt is not None),
-            foreign=tuple((entry.upstream_start, entry.upstream_end, entry.downstream_end) for entry in plan.foreign),
-        )
-        for plan in plans
-        if plan.has_work and (facts := plan.facts).key not in undone
-    )
+    undone, entries = {(failure.topic, failure.partition) for failure in failed}, []
+    for plan in (found for found in plans if found.has_work and found.facts.key not in undone):
+        facts = plan.facts
+        before = facts.head.position if facts.head else None
+        reason = next(receipt.reason for receipt in (plan.seed, *plan.foreign) if receipt is not None)
+        foreign = tuple((entry.upstream_start, entry.upstream_end, entry.downstream_end) for entry in plan.foreign)
+        entries.append(SeedEntry(*facts.key, facts.remote_topic, plan.position, before, reason, foreign))
+    return tuple(entries)

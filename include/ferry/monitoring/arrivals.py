@@ -71,7 +71,7 @@ class Arrivals:
         if time.monotonic() >= self._topics_due:
             self._look_at_topics()
         flow = self._opened.flow
-        asked = ask_positions(flow.target, flow.position_group, stable=False)
+        asked = ask_positions(self._opened.target, flow.position_group, stable=False)
         ends, _ = self._opened.source.admin.end_offsets(self._places)  # a partition without an answer has one at a later look
         found = behind(self._places, asked.answer(), ends)
         return found if self._starts.due(found, time.monotonic()) else {}

@@ -6,35 +6,24 @@ Heartbeats do not count as lag: every run leaves some of them for the next run, 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ferry.clusters.net.partitions import grouped
 from ferry.ledger.run_summary import RunLag
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
-    """One source partition and its lag."""
-
     topic: str
     partition: int
     remote_topic: str
     position: int
     end: int
-    # In offsets, so control records count too.
-    lag_records: int
-    # By the average size of the records that were copied last; -1: not known.
-    lag_bytes: int
-    # Age of the first uncopied record; -1: not known.
-    lag_seconds: float
-    # Until the source drops the first uncopied record by time. None: never, or there is no such record.
-    headroom_seconds: float | None
-    # The source's last stable offset, if an open transaction holds it back. None: none does.
-    open_transaction_at: int | None
-    # The first offset that the source still has.
-    log_start: int
-    # After this time the source drops a record. None: never by time.
-    retention_seconds: float | None = None
-    # It holds heartbeats.
-    heartbeats: bool = False
+    lag_records: int  # in offsets, so control records count too
+    lag_bytes: int  # by the average size of the records that were copied last; -1: not known
+    lag_seconds: float  # age of the first uncopied record; -1: not known
+    headroom_seconds: float | None  # until the source drops the first uncopied record by time. None: never, or there is no such record
+    open_transaction_at: int | None  # the source's last stable offset, if an open transaction holds it back. None: none does
+    log_start: int  # the first offset that the source still has
+    retention_seconds: float | None = None  # after this time the source drops a record. None: never by time
+    heartbeats: bool = False  # it holds heartbeats
 
     @property
     def age_unknown(self) -> bool:
@@ -44,17 +33,11 @@ class PartitionStatus:
 
 @dataclass(frozen=True)
 class Lag:
-    """The lag of some partitions."""
-
     records: int
-    # -1 if the size is not known for some partition, because a sum without it would look complete.
-    bytes: int
-    # Age of the oldest uncopied record that could be read (-1: none could, 0: there is no lag).
-    seconds: float
-    # The least that is known (None: the source drops nothing by time, or there is no lag).
-    headroom_seconds: float | None
-    # Partitions whose first uncopied record could not be read.
-    unknown_ages: int
+    bytes: int  # -1 if the size is not known for some partition, because a sum without it would look complete
+    seconds: float  # age of the oldest uncopied record that could be read (-1: none could, 0: there is no lag)
+    headroom_seconds: float | None  # the least that is known (None: the source drops nothing by time, or there is no lag)
+    unknown_ages: int  # partitions whose first uncopied record could not be read
 
     @property
     def totals(self) -> dict[str, float]:
@@ -83,7 +66,3 @@ def lag_of(partitions: Iterable[PartitionStatus]) -> Lag:
 def counted(partitions: Iterable[PartitionStatus]) -> tuple[PartitionStatus, ...]:
     """The partitions whose lag counts: all but those of heartbeats."""
     return tuple(entry for entry in partitions if not entry.heartbeats)
-
-
-def by_topic(partitions: Iterable[PartitionStatus]) -> dict[str, list[PartitionStatus]]:
-    return grouped((entry.topic, entry) for entry in partitions)

@@ -12,7 +12,7 @@ from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.clusters.net.partitions import grouped
 from ferry.config.settings import DEADLINE_SECONDS, HEADROOM_SECONDS, LAG_RECORDS, LAG_SECONDS, AlertSettings
 from ferry.errors import LimitsBroken, count_of, span
-from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, counted, lag_of
+from ferry.monitoring.lag import Lag, PartitionStatus, counted, lag_of
 
 # A message names at most this many topics: after an outage thousands may exceed a limit.
 NAMED = 5
@@ -46,7 +46,7 @@ def broken_limits(settings: AlertSettings, partitions: Iterable[PartitionStatus]
     """Every topic that exceeds a limit: by key, and for each key the worst first."""
     if not settings.has_limits:
         return ()
-    topics = by_topic(counted(partitions))
+    topics = grouped((entry.topic, entry) for entry in counted(partitions))
     found = [broken for topic, entries in topics.items() for broken in _of_topic(settings, topic, lag_of(entries))]
     return tuple(sorted(found, key=lambda entry: (_ORDER.index(entry.key), -abs(entry.value - entry.limit), entry.topic)))
 

@@ -21,12 +21,9 @@ class Missing:
     partition: int
     start: int
     end: int
-    # Time of its first record in ms; -1: not known.
-    first_time: int = -1
-    # Why Ferry refuses a backfill.
-    obstacle: str = ""
-    # How long the source keeps a record. None: it drops none by time.
-    kept_seconds: float | None = None
+    first_time: int = -1  # time of its first record in ms; -1: not known
+    obstacle: str = ""  # why Ferry refuses a backfill
+    kept_seconds: float | None = None  # how long the source keeps a record. None: it drops none by time
 
     @property
     def dropped_at(self) -> float | None:

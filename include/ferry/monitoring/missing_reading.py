@@ -6,7 +6,6 @@ of each gap, within a limit of time. A gap that could not be read in time counts
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import zip_longest
 
 from ferry.clusters.net.partitions import TopicPartition, grouped
@@ -40,8 +39,14 @@ def read_missing(
         firsts = first_records(opened.source, found[:GAPS_LOOKED_AT], time.monotonic() + LOOK_SECONDS)
     except ClusterUnreachable:  # a right is missing
         firsts = {}
-    missing = _missing(found, firsts, {key for key, entry in known.items() if entry.compacted})
-    return tuple(replace(entry, kept_seconds=kept.get(TopicPartition(entry.topic, entry.partition))) for entry in missing)
+    missing = []
+    for key, (start, end) in found:
+        read = (key, (start, end)) in firsts
+        first = firsts[key, (start, end)] if read else (start, -1)
+        if first is not None:
+            unusable = NO_TIME if read and not 0 <= first[1] < LAST_MOMENT else ""
+            missing.append(Missing(*key, first[0], end, first[1], COMPACTED if known[key].compacted else unusable, kept.get(key)))
+    return tuple(missing)
 
 
 def gaps_of(facts: PartitionFacts, gaps: Gaps) -> Iterator[Range]:
@@ -64,12 +69,3 @@ def first_records(source: OpenCluster, gaps: Iterable[Gap], deadline: float) -> 
                 raise first
             found[key, spans[key]] = (first.offset, first.timestamp) if first else None
     return found
-
-
-def _missing(gaps: Iterable[Gap], firsts: Mapping[Gap, First | None], compacted: Iterable[TopicPartition]) -> Iterator[Missing]:
-    for key, (start, end) in gaps:
-        read = (key, (start, end)) in firsts
-        first = firsts[key, (start, end)] if read else (start, -1)
-        if first is not None:
-            unusable = NO_TIME if read and not 0 <= first[1] < LAST_MOMENT else ""
-            yield Missing(*key, first[0], end, first[1], COMPACTED if key in compacted else unusable)

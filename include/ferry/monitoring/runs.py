@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import zip_longest
 from typing import Any
 
-from ferry.errors import ArgumentError, ClusterUnreachable, span
+from ferry.errors import ArgumentError, ClusterUnreachable, span, time_text
 from ferry.ledger.run_summary import RunState
 from ferry.ledger.sync_outcome import NOT_DUE
 from ferry.syncs.names import SyncName
@@ -39,14 +39,10 @@ class DagRunFacts:
     started: str | None
     finished: str | None
     url: str
-    # Their names, if the run failed.
-    failed_tasks: tuple[str, ...] = ()
-    # It was a dry run.
-    dry: bool = False
-    # It copies the records of an interval that the ledger lacks.
-    backfill: bool = False
-    # It copies only these; empty: all.
-    topics: tuple[str, ...] = ()
+    failed_tasks: tuple[str, ...] = ()  # their names, if the run failed
+    dry: bool = False  # it was a dry run
+    backfill: bool = False  # it copies the records of an interval that the ledger lacks
+    topics: tuple[str, ...] = ()  # it copies only these; empty: all
     # Why it failed, and the name of the error, by the run's note (airflow/run_note.py); empty: it does not say. Without an error: a person
     # stopped it.
     reason: tuple[str, str] = ("", "")
@@ -85,8 +81,7 @@ def joined_runs(kept: Iterable[Mapping[str, Any]], dag_runs: Iterable[DagRunFact
     known = {str(run["run_id"]): dict(run) for run in kept}
     for facts in dag_runs:
         known[facts.run_id] = _with_airflow(known.get(facts.run_id), facts)
-    newest = sorted(known.values(), key=lambda run: (run["started"] or "9999", run["run_id"]), reverse=True)
-    return newest[:limit]
+    return sorted(known.values(), key=lambda run: (run["started"] or "9999", run["run_id"]), reverse=True)[:limit]
 
 
 def _with_airflow(run: dict[str, Any] | None, facts: DagRunFacts) -> dict[str, Any]:
@@ -174,6 +169,13 @@ def ago(run: Mapping[str, Any], now: float) -> str:
     return f" {span(seconds)} ago" if seconds >= 0 else ""
 
 
+def told_under_way(run: Mapping[str, Any], now: float) -> str:
+    """In words. The id of a run in Airflow looks like a time, but it is not the time when the run began."""
+    seconds = seconds_since(run, now)
+    began = f"{ago(run, now)}, at {time_text(round((now - seconds) * 1000))}," if seconds >= 0 else ""
+    return f"a run began{began} and has not ended (id {run['run_id']})"
+
+
 def whole_problem(failure: Mapping[str, Any]) -> str:
     """A failure of a run with its problem, because its next step is about the problem. It names the topic, but no partition."""
     told = failure["problem"] if could_not_reach(failure) or not failure["error"] else f"{failure['error']}: {failure['problem']}"
@@ -205,12 +207,11 @@ def history_of(runs: Iterable[Mapping[str, Any]], since: str) -> dict[str, Any]:
     for run in ended:
         sizes.update({one["topic"]: one["bytes"] for one in run["topics"]})
     topics = [topic for topic, _ in sizes.most_common(TOPICS_DRAWN)]
-    return {"topics": topics, "points": [{name: run[name] for name in ("at", *_OF_RUN)} | _by_topic(run, topics) for run in ended]}
-
-
-def _by_topic(run: Mapping[str, Any], topics: Sequence[str]) -> dict[str, Any]:
-    copied = {one["topic"]: [one["records"], one["bytes"]] for one in run["topics"]}
-    return {"by_topic": [copied.get(topic) for topic in topics]}
+    points = []
+    for run in ended:
+        copied = {one["topic"]: [one["records"], one["bytes"]] for one in run["topics"]}
+        points.append({name: run[name] for name in ("at", *_OF_RUN)} | {"by_topic": [copied.get(topic) for topic in topics]})
+    return {"topics": topics, "points": points}
 
 
 # Enough to even out one slow run, and few enough that the figure is of today.

@@ -19,7 +19,7 @@ from ferry.ledger.open_flow import OpenFlow, open_flow
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.run_summary import DAYS_KEPT, KEY_PREFIX, LAG_PREFIX, RunLag, RunState, RunSummary, decode_run_part, state_of, sync_counts
 from ferry.ledger.runs_topic import RUN_DAYS, VERIFY_PREFIX, RunOpened, RunRecords, fold_run_record, following, follows, recent_records
-from ferry.monitoring.runs import empty_run, held_groups, judged, last_ended
+from ferry.monitoring.runs import empty_run, held_groups, judged
 from ferry.syncs.names import SyncName, not_enabled
 from ferry.verify import results_topic
 from ferry.verify.verify_report import VerifyReport
@@ -33,19 +33,9 @@ RUNNING_SECONDS = 24 * 3600
 
 @dataclass(frozen=True)
 class RecentRuns:
-    """The runs of the last days."""
-
-    # The document of read_runs.
-    document: dict[str, Any]
-    # The run that should follow now.
-    following: RunOpened | None = None
-    # When the newest summary was written, in ms.
-    ended: int = -1
-
-    @property
-    def last_ended(self) -> Mapping[str, Any] | None:
-        """The newest run that says something about the flow's health."""
-        return last_ended(self.document["runs"])
+    document: dict[str, Any]  # the document of read_runs
+    following: RunOpened | None = None  # the run that should follow now
+    ended: int = -1  # when the newest summary was written, in ms
 
     def without_proof(self) -> "RecentRuns":
         """The runs if no run proves that it follows."""
@@ -78,7 +68,11 @@ def recent_runs(records: Iterable[InternalRecord], where: str, now: float) -> Re
     """What the records of the topic say (pure). `now` in seconds since the epoch."""
     read = _ByRun(where, now)
     for record in records:
-        read.take(record)
+        if record.value is not None:
+            try:
+                read.take(record, record.value)
+            except (UnreadableRecord, UnicodeDecodeError):
+                read.unreadable += 1
     summarised = [_summarised(replace(summary, lag=read.lags.get(run_id, summary.lag))) for run_id, summary in read.summaries.items()]
     others = [_unsummarised(run_id, run, read.open_state(run_id)) for run_id, run in read.runs.items() if run_id not in read.summaries]
     found = sorted(map(judged, summarised + others), key=lambda run: (run["started"] or "", run["run_id"]), reverse=True)
@@ -87,30 +81,20 @@ def recent_runs(records: Iterable[InternalRecord], where: str, now: float) -> Re
 
 
 class _ByRun:
-    """What the records of the topic say, by run id, in the order of the log."""
+    """What the records of the topic say, by run id, in the order of the log. `now` in seconds since the epoch."""
 
     def __init__(self, where: str, now: float) -> None:
-        """`now` in seconds since the epoch."""
         self._where, self._now = where, now
         self.runs: dict[str, RunRecords] = {}
         self.summaries: dict[str, RunSummary] = {}
         self.lags: dict[str, RunLag] = {}
         self.verifies: dict[str, list[bytes]] = {}
         self.unreadable = 0
-        # When the newest summary was written, in ms; -1: none was.
-        self.ended = -1
-        # When the first record of each run was written, in ms.
-        self._begun: dict[str, int] = {}
+        self.ended = -1  # when the newest summary was written, in ms; -1: none was
+        self._begun: dict[str, int] = {}  # when the first record of each run was written, in ms
 
-    def take(self, record: InternalRecord) -> None:
-        """A record that cannot be read is counted."""
-        if record.value is not None:
-            try:
-                self._take(record, record.value)
-            except (UnreadableRecord, UnicodeDecodeError):
-                self.unreadable += 1
-
-    def _take(self, record: InternalRecord, value: bytes) -> None:
+    def take(self, record: InternalRecord, value: bytes) -> None:
+        """UnreadableRecord, UnicodeDecodeError."""
         if record.key.startswith(KEY_PREFIX):
             summary = decode_run_part(RunSummary, value, self._where)
             self.summaries[summary.run_id] = summary
@@ -147,18 +131,14 @@ def _summarised(summary: RunSummary) -> dict[str, Any]:
 
 
 def _unsummarised(run_id: str, run: RunRecords, open_state: str) -> dict[str, Any]:
-    """A run without a summary: it has not ended yet, it died, or an older Ferry made it. What it copied is not known.
-
-    `open_state`: its state if it has no result.
-    """
+    """A run that goes on, has died, or is of an older Ferry: nobody knows what it copied. `open_state`: its state without a result."""
     document = {**empty_run(run_id), "syncs": {name: sync_counts(outcome) for name, outcome in run.syncs.items()}}
     if run.opened is not None:
         document |= {"started": run.opened.started, "bound": run.opened.bound}
-    if run.result is None:
-        return {**document, "state": open_state}
     result = run.result
-    report = RunReport("", run_id, "", "", "", failed=result.failed, superseded=result.superseded, syncs=run.syncs)
-    state = state_of(report)
+    if result is None:
+        return {**document, "state": open_state}
+    state = state_of(RunReport("", run_id, "", "", "", failed=result.failed, superseded=result.superseded, syncs=run.syncs))
     failed = [asdict(failure) for failure in result.failed]
     return {
         **document,
@@ -185,14 +165,10 @@ def verify_document(report: VerifyReport) -> dict[str, Any]:
     """A verify as the page shows it: its first differences, and why parts were not compared."""
     document = report.document()
     reasons = Counter(entry["reason"] for entry in document["not_covered"])
-    kept = {
-        name: document[name]
-        for name in ("run_id", "started", "finished", "ranges", "records", "bytes", "seconds", "counts", "differences_total")
-    }
-    verdict = "differs" if report.differences_total else "incomplete" if report.failed else "equal"
+    kept = ("run_id", "started", "finished", "ranges", "records", "bytes", "seconds", "counts", "differences_total")
     return {
-        **kept,
-        "verdict": verdict,
+        **{name: document[name] for name in kept},
+        "verdict": "differs" if report.differences_total else "incomplete" if report.failed else "equal",
         "differences": document["differences"][:ENTRIES_NAMED],
         "failed": document["failed"][:ENTRIES_NAMED],
         "unproven": [{"reason": reason, "parts": count} for reason, count in reasons.most_common(ENTRIES_NAMED)],

@@ -13,7 +13,6 @@ from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.admin.describe import ConfigValue
 from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.clusters.net.shared_connection import first_contact
 from ferry.clusters.open_cluster import OpenCluster
 from ferry.config import Flow
 from ferry.config.settings import DEADLINE_SECONDS
@@ -24,7 +23,7 @@ from ferry.copying.run_liveness import RunProof
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import AuthenticationFailed, ClusterUnreachable, PositionDisagrees, SourceTruncated, TargetTooNarrow
 from ferry.ledger.losses import read_losses, unacknowledged
-from ferry.ledger.open_flow import OpenFlow, open_flow
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.receipts import Receipt
 from ferry.ledger.recovery_record import Stage
 from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped, loss_report
@@ -35,7 +34,7 @@ from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit, broken_limits
 from ferry.monitoring.missing_reading import read_missing
-from ferry.monitoring.runs import copy_speed
+from ferry.monitoring.runs import copy_speed, last_ended
 from ferry.monitoring.runs_reading import read_recent
 from ferry.monitoring.schedule import last_due, longest_pause
 from ferry.pipeline.run_plan import RunPlan
@@ -51,11 +50,10 @@ SECOND_LOOK_SECONDS = 2.0
 READ_SECONDS = 15.0
 
 
-def flow_status(flow: Flow) -> FlowHealth:
-    """As of whole_status, for a flow that nobody has opened."""
-    with open_flow(flow) as opened:
-        first_contact(flow.source, flow.target)
-        return whole_status(opened)
+def flow_status(opened: OpenFlow) -> FlowHealth:
+    """As of whole_status, for a person who waits: it says soon that a cluster is away."""
+    opened.first_contact()
+    return whole_status(opened)
 
 
 def whole_status(opened: OpenFlow) -> FlowHealth:
@@ -66,31 +64,28 @@ def whole_status(opened: OpenFlow) -> FlowHealth:
     follows = None if run is None else {"run_id": run.run_id, "since": run.started, "until": run.follow_until}
     proof = None if run is None else RunProof(opened)
     status, _, _ = read_flow(opened)
-    if proof is not None and not proof.comes():
-        recent, status = recent.without_proof(), replace(status, gone=follows)
-    else:
-        status = replace(status, following=follows)
-    verifies = recent.document["verifies"]
-    status = replace(
-        status,
-        last_run=recent.last_ended,
-        newest_run=next(iter(recent.document["runs"]), None),
-        last_verify=verifies[0] if verifies else None,
-        held_groups=recent.document["held"],
-        records_per_second=copy_speed(recent.document["runs"]),
-        interval_seconds=longest_pause(flow.schedule),
-    )
+    gone = proof is not None and not proof.comes()
+    known = (recent.without_proof() if gone else recent).document
     missed = overdue_run(opened, recent.ended)
-    return status if missed is None else replace(status, broken=(missed, *status.broken))
+    return replace(
+        status,
+        following=None if gone else follows,
+        gone=follows if gone else None,
+        last_run=last_ended(known["runs"]),
+        newest_run=next(iter(known["runs"]), None),
+        last_verify=next(iter(known["verifies"]), None),
+        held_groups=known["held"],
+        records_per_second=copy_speed(known["runs"]),
+        interval_seconds=longest_pause(flow.schedule),
+        broken=status.broken if missed is None else (missed, *status.broken),
+    )
 
 
 def overdue_run(opened: OpenFlow, last_ended: int) -> BrokenLimit | None:
     """The deadline as a broken limit if no run has ended since one was due. None without a schedule or a deadline.
 
-    `last_ended`: when the last run of RUN_DAYS ended, in ms; -1: none did.
-
     Airflow itself cannot say so while its scheduler is down or the DAG is paused. Every run counts whose summary is younger, also one that
-    a person started.
+    a person started. `last_ended`: when the last run of RUN_DAYS ended, in ms; -1: none did.
     """
     flow = opened.flow
     deadline = flow.alerts.deadline_seconds
@@ -180,10 +175,7 @@ def _configs(flow: Flow, source: ClusterAdmin, topics: set[str], *, for_a_run: b
 
 
 def first_ages(source: OpenCluster, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
-    """Age in seconds of the first record at or after each partition's offset, or -1.
-
-    -1: the record could not be read within READ_SECONDS, it has no time, or the partition holds only control records and holes.
-    """
+    """Age in s of the first record at or after each partition's offset; -1: it has no time, or none could be read within READ_SECONDS."""
     ages = dict.fromkeys(wanted, -1.0)
     try:
         firsts = source.reader().first_records({key: (offset, NO_END) for key, offset in wanted.items()}, READ_SECONDS)

@@ -18,23 +18,13 @@ from ferry.clusters.net.partitions import grouped
 from ferry.config.flow import flow_command, with_commands
 from ferry.config.settings import HEADROOM_SECONDS, LAG_SECONDS
 from ferry.copying.request import LATEST, SILENT_SECONDS
-from ferry.errors import (
-    CopiesDiffer,
-    ExitCode,
-    PartitionUnavailable,
-    SourceDataLost,
-    TransactionHangs,
-    count_of,
-    error_named,
-    span,
-)
+from ferry.errors import CopiesDiffer, ExitCode, PartitionUnavailable, SourceDataLost, TransactionHangs, count_of, error_named, span
 from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.run_summary import RunState
 from ferry.monitoring.health import FlowHealth
-from ferry.monitoring.lag import Lag
 from ferry.monitoring.limits import RUN_NOW, BrokenLimit, step_of
 from ferry.monitoring.missing import Missing, backfill_command, missing_by_topic
-from ferry.monitoring.runs import UNDER_WAY, ago, could_not_reach, failed_syncs, seconds_since, whole_problem
+from ferry.monitoring.runs import UNDER_WAY, ago, could_not_reach, failed_syncs, seconds_since, told_under_way, whole_problem
 
 # The lag of a flow that runs on time stays below this many intervals of its schedule.
 INTERVALS_BEHIND = 2
@@ -56,24 +46,18 @@ class Health(StrEnum):
     UNKNOWN = "unknown"
 
 
-_CODES = {
-    Health.UNREACHABLE: ExitCode.UNREACHABLE,
-    Health.LOSS: ExitCode.DATA_LOST,
-    Health.QUEUED: ExitCode.DONE,
-    Health.HEALTHY: ExitCode.DONE,
-    Health.UNKNOWN: ExitCode.OTHER,
-}
-_WORDS = {
-    Health.UNREACHABLE: "cannot be read",
-    Health.LOSS: "has lost records",
-    Health.FAILING: "is failing",
-    Health.MISSING: "is not complete",
-    Health.PAUSED: "is paused",
-    Health.NEVER_RAN: "never ran",
-    Health.LAGGING: "lags",
-    Health.QUEUED: "waits",
-    Health.HEALTHY: "is healthy",
-    Health.UNKNOWN: "is unknown",
+# By health: the words for people, and the exit code.
+_TOLD = {
+    Health.UNREACHABLE: ("cannot be read", ExitCode.UNREACHABLE),
+    Health.LOSS: ("has lost records", ExitCode.DATA_LOST),
+    Health.FAILING: ("is failing", ExitCode.PARTLY_FAILED),
+    Health.MISSING: ("is not complete", ExitCode.PARTLY_FAILED),
+    Health.PAUSED: ("is paused", ExitCode.PARTLY_FAILED),
+    Health.NEVER_RAN: ("never ran", ExitCode.PARTLY_FAILED),
+    Health.LAGGING: ("lags", ExitCode.PARTLY_FAILED),
+    Health.QUEUED: ("waits", ExitCode.DONE),
+    Health.HEALTHY: ("is healthy", ExitCode.DONE),
+    Health.UNKNOWN: ("is unknown", ExitCode.OTHER),
 }
 
 
@@ -89,23 +73,26 @@ class Step(StrEnum):
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a flow is not healthy, and what to do about it. `step`: None: only a person can do it."""
+    """Why a flow is not healthy, and what to do about it. `step`: None: only a person can do it.
+
+    `word`: says the state in place of the word of its health, if that word would mislead; the text begins with it.
+    """
 
     health: Health
     text: str
     next_step: str
     step: Step | None = None
+    word: str = ""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """`behind`: how far the flow is behind ("up to date"), `last_run`: what the last run did; empty: not known."""
-
     flow: str
     health: Health
     reasons: tuple[Reason, ...] = ()
-    behind: str = ""
-    last_run: str = ""
+    behind: str = ""  # how far the flow is behind ("up to date"); empty: not known, as below
+    last_run: str = ""  # what the last run did
+    not_copied: str = ""  # topics that people expect to be copied, and that are not, in words; empty: there are none
 
     @property
     def next_step(self) -> str:
@@ -116,25 +103,30 @@ class Verdict:
         return self.reasons[0].step if self.reasons else None
 
     @property
+    def word(self) -> str:
+        return self.reasons[0].word if self.reasons else ""
+
+    @property
     def exit_code(self) -> ExitCode:
-        return _CODES.get(self.health, ExitCode.PARTLY_FAILED)
+        return _TOLD[self.health][1]
 
     def __str__(self) -> str:
         """One line."""
         otherwise = "" if self.health is Health.NEVER_RAN else f"otherwise {self.behind}"
-        behind = otherwise if self.reasons and self.behind == UP_TO_DATE else self.behind
-        told = "; ".join(text for text in (behind, self.last_run) if text)
-        if self.health is Health.HEALTHY:
-            return f"{self.flow} is healthy{told and ', '}{told}"
-        first = f"{self.flow} {_WORDS[self.health]}{': ' if self.reasons else ''}{self.reasons[0].text if self.reasons else ''}"
-        return f"{first}{told and '; '}{told}"
+        behind = otherwise if (self.reasons or self.not_copied) and self.behind == UP_TO_DATE else self.behind
+        told = "; ".join(filter(None, (self.not_copied, behind, self.last_run)))
+        word = "" if self.word else f" {_TOLD[self.health][0]}"
+        first = f"{self.flow}{word}{': ' if self.reasons else ''}{self.reasons[0].text if self.reasons else ''}"
+        joint = "; " if self.health is not Health.HEALTHY else ", but " if self.not_copied else ", "
+        return f"{first}{told and joint}{told}"
 
     @property
     def after_run(self) -> str:
         """One line for the end of a run. A run does not look for what a seed left out, so it calls no flow healthy or up to date."""
         if self.health is not Health.HEALTHY:
             return str(self)
-        return f"{self.flow}: {_NOTHING_LEFT}" if self.behind == UP_TO_DATE else f"{self.flow} is {self.behind}"
+        without = self.not_copied and f"{self.not_copied}; otherwise "
+        return f"{self.flow}: {without}{_NOTHING_LEFT}" if self.behind == UP_TO_DATE else f"{self.flow} is {self.behind}"
 
     def document(self) -> dict[str, Any]:
         """The keys that JSON documents have of it."""
@@ -150,24 +142,24 @@ def verdict_of(health: FlowHealth, now: float) -> Verdict:
     """`now` in seconds since the epoch."""
     found = (reason for judge in _JUDGES for reason in judge(health, now))
     reasons = tuple(replace(reason, next_step=with_commands(reason.next_step, health.flow, health.config)) for reason in found)
-    behind = how_far(health.lag) if health.read else ""
-    lags = any(reason.health is Health.LAGGING for reason in reasons)
+    lags = any(reason.health is Health.LAGGING and not reason.word for reason in reasons)
     last_run = "" if any(reason.text.startswith(_LAST_RUN) for reason in reasons) else _last_run(health, now, lags)
-    if reasons:
-        unread = reasons[0].health is Health.UNREACHABLE  # data that was read before may be wrong now
-        if not_counted(health) and behind:
-            behind = f"the rest is {behind}"
-        return Verdict(health.flow, reasons[0].health, reasons, "" if unread else behind, last_run)
-    if not health.read:
+    if not reasons and not health.read:
         return Verdict(health.flow, Health.UNKNOWN, (Reason(Health.UNKNOWN, "nothing was read yet", ""),))
-    return Verdict(health.flow, Health.HEALTHY, (), behind, last_run)
+    word, behind = reasons[0].health if reasons else Health.HEALTHY, _behind(health)
+    return Verdict(health.flow, word, reasons, behind, last_run, _not_copied(health) if behind else "")
 
 
-def how_far(lag: Lag) -> str:
-    """How far a flow is behind, in words."""
-    if not lag.records:
-        return UP_TO_DATE
-    return f"{count_of(lag.records, 'record')} behind" + (f", the oldest {span(lag.seconds)} old" if lag.seconds >= 0 else "")
+def _behind(health: FlowHealth) -> str:
+    """How far the flow is behind, in words; empty: not known now."""
+    lag = health.lag
+    if not health.read or (health.problem is not None and health.problem.unreachable):  # what was read before may be wrong now
+        return ""
+    oldest = f", the oldest {span(lag.seconds)} old" if lag.seconds >= 0 else ""
+    behind = f"{count_of(lag.records, 'record')} behind{oldest}" if lag.records else UP_TO_DATE
+    fine = _fine(health) if health.stopped and lag.records else []
+    rest = "the rest is " if not_counted(health) else ""
+    return f"{rest}{behind}{'; up to date: ' if fine else ''}{_named(fine, len(fine), ', ')}"
 
 
 def told_run(run: Mapping[str, Any] | None, now: float) -> str:
@@ -188,7 +180,7 @@ def _last_run(health: FlowHealth, now: float, lags: bool) -> str:
     """
     told, run, lag, newest = told_run(health.last_run, now), health.last_run, health.lag, health.newest_run
     running = newest is not None and newest["state"] == RunState.RUNNING
-    goes_on = f"run {newest['run_id']} began{ago(newest, now)} and has not ended" if newest is not None and running else ""
+    goes_on = told_under_way(newest, now) if newest is not None and running else ""
     if run is None:
         return goes_on
     counts = run["newest"] and run["state"] == RunState.DONE and run["bound"] == LATEST
@@ -198,6 +190,18 @@ def _last_run(health: FlowHealth, now: float, lags: bool) -> str:
         told += f"; the lag has grown by {lag.records - left:,} since" if left < lag.records else ""
     early = f"run {run['superseded']} ended early, because a newer run, or a command, took the flow over" if run["superseded"] else ""
     return "; ".join(filter(None, (told, early, goes_on)))
+
+
+def _not_copied(health: FlowHealth) -> str:
+    names = [entry.what for entry in health.left_out if entry.expected]
+    told = f"{count_of(len(names), 'topic')} {'is' if len(names) == 1 else 'are'} not copied: {_named(names, len(names), ', ')}"
+    return told if names else ""
+
+
+def _fine(health: FlowHealth) -> list[str]:
+    """The topics of which everything is copied."""
+    stopped = {failure.topic for failure in health.stopped} | {entry.held.topic for entry in health.held}
+    return sorted({entry.topic for entry in health.counted} - {entry.topic for entry in health.counted if entry.lag_records} - stopped)
 
 
 def not_counted(health: FlowHealth) -> list[str]:
@@ -249,24 +253,30 @@ def _open(held: LastStableLag) -> str:
 
 
 def _stopped(health: FlowHealth) -> Iterator[Reason]:
-    """A reason for each error: each has its own next step. The problem is that of the first partition, with what names others."""
+    """A reason for each error: each has its own next step. The problem is that of the first partition."""
     unseen = health.stopped_cut
     for error, found in grouped((failure.error, failure) for failure in health.stopped).items():
         total, unseen = len(found) + unseen, 0
         places = _named([failure.where for failure in found], total, ", ")
         what = "topic" if all(failure.partition < 0 for failure in found) else "partition"
-        own = (part for failure in found[:NAMED] for part in failure.problem.split("; ")[1:] if failure.where in part)
         gist = found[0].problem.partition("; ")[0]  # without details and remedies
-        text = f"{count_of(total, what)} stopped ({error}): {places}: {'; '.join((gist, *own))}"
+        text = f"{count_of(total, what)} stopped ({error}): {places}: {gist}{_copies_gone(health, found)}"
         text += "; how far behind: unknown" if any(map(_is_unread, found)) else ""
         yield Reason(Health.FAILING, text, error_named(error).next_step)
 
 
-def _failed_run(health: FlowHealth, now: float) -> Iterator[Reason]:
-    """A reason for the last run, unless all its failures are stopped or held back, which have their own reasons.
+def _copies_gone(health: FlowHealth, stopped: Iterable[PartitionFailure]) -> str:
+    """What is gone with the remote topics of these partitions, and how much of it the source still has, where it is known."""
+    source, _, target = health.flow.partition("->")
+    gone = {(failure.topic, failure.partition): "(the source " in failure.problem for failure in stopped if " is gone" in failure.problem}
+    known = [row for row in health.partitions if gone.get((row.topic, row.partition))]
+    kept = count_of(sum(max(0, row.position - row.log_start) for row in known), "record")
+    has = f", and {source} still has {'at least ' if health.stopped_cut else ''}{kept} of them" if known else ""
+    return f"; the copies on {target} are gone{has}" if gone else ""
 
-    Failed syncs of a run that follows are a reason at once.
-    """
+
+def _failed_run(health: FlowHealth, now: float) -> Iterator[Reason]:
+    """Failed syncs of a run that follows; then the last run, unless all its failures have reasons of their own (stopped, held back)."""
     newest, run = health.newest_run, health.last_run
     if newest is not None and _goes_on(newest):
         yield from _failed_syncs_of(newest)
@@ -277,7 +287,7 @@ def _failed_run(health: FlowHealth, now: float) -> Iterator[Reason]:
     named = list(dict.fromkeys(problem for _, problem in found))
     if run["failed"] and not named:
         return
-    over = bool(failed) and _was_an_outage(failed[0], health)
+    over = health.problem is None and any(map(could_not_reach, failed[:1]))  # a cluster did not answer, and both answer now
     died = not named and not run["finished"]
     text = _how_it_ended(run, named, now) + ("; now both clusters answer" if over else "")
     step = _RUN if over or died else _step_after(failed, found[0][0] if found else "")
@@ -299,17 +309,10 @@ def _not_told(failed: Iterable[Mapping[str, Any]], health: FlowHealth) -> list[M
     return [entry for entry in failed if (entry["topic"], entry["error"]) not in told]
 
 
-def _was_an_outage(failure: Mapping[str, Any], health: FlowHealth) -> bool:
-    """Whether a run failed because a cluster did not answer, and both answer now."""
-    return health.problem is None and could_not_reach(failure)
-
-
 def _how_it_ended(run: Mapping[str, Any], problems: Sequence[str], now: float) -> str:
-    if problems:
-        return f"{_LAST_RUN}{run['state']}{ago(run, now)}: {_named(problems, len(problems))}"
-    return (
-        f"{_LAST_RUN}{run['state']}{ago(run, now)}" if run["finished"] else f"{_LAST_RUN}began{ago(run, now)} and left no result: it died"
-    )
+    if problems or run["finished"]:
+        return f"{_LAST_RUN}{run['state']}{ago(run, now)}{': ' if problems else ''}{_named(problems, len(problems))}"
+    return f"{_LAST_RUN}began{ago(run, now)} and left no result: it died"
 
 
 def _step_after(failed: Sequence[Mapping[str, Any]], error: str) -> str:
@@ -325,10 +328,10 @@ def _missing(health: FlowHealth, now: float) -> Iterator[Reason]:
     if not health.missing:
         return
     topics = missing_by_topic(health.missing)
-    text = f"{count_of(sum(topics.values()), 'record')} missing in {count_of(len(topics), 'topic')}"
+    records = f"{count_of(sum(topics.values()), 'record')} missing in {count_of(len(topics), 'topic')}"
     obstacle = next((entry.obstacle for entry in health.missing if entry.obstacle), "their times could not be read: try again")
     command = backfill_command(flow_command("backfill", health.flow, health.config), health.missing, now)
-    text = f"{text}: {_named(list(topics), len(topics), ', ')} ({_BY_SEED}{_dropped(health.missing, now)})"
+    text = f"{records}: {_named(list(topics), len(topics), ', ')} ({_BY_SEED}{_dropped(health.missing, now)})"
     yield Reason(Health.MISSING, text, command or obstacle, Step.BACKFILL if command else None)
 
 
@@ -344,15 +347,11 @@ def _idle(health: FlowHealth, now: float) -> Iterator[Reason]:
     """No run comes, or none ever came."""
     newest = health.newest_run
     if health.paused:
-        yield Reason(
-            Health.PAUSED,
-            "its DAG is paused, so no run starts",
-            "unpause the DAG in Airflow: runs then start by its schedule",
-            Step.UNPAUSE,
-        )
+        step = "unpause the DAG in Airflow: runs then start by its schedule"
+        yield Reason(Health.PAUSED, "its DAG is paused, so no run starts", step, Step.UNPAUSE)
     begins = newest is not None and _goes_on(newest) and seconds_since(newest, now) < SILENT_SECONDS
     if not (health.ran or health.last_run is not None or begins):
-        yield Reason(Health.NEVER_RAN, "nothing was copied yet", _RUN, Step.RUN)
+        yield Reason(Health.NEVER_RAN, "nothing was copied yet", f"{_RUN}; if its DAG is paused in Airflow, unpause it", Step.RUN)
 
 
 def _queued(health: FlowHealth, now: float) -> Iterator[Reason]:
@@ -390,20 +389,22 @@ def _lagging(health: FlowHealth, _: float) -> Iterator[Reason]:
 def _groups(health: FlowHealth, _: float) -> Iterator[Reason]:
     if not health.held_groups:
         return
-    total, named = health.held_groups["total"], [f"{entry['what']}: {entry['reason']}" for entry in health.held_groups["named"]]
-    text = f"{count_of(total, 'group')} not synced: {_named(named, total)}"
-    yield Reason(Health.LAGGING, text, _FREE_GROUPS)
+    total, named = health.held_groups["total"], [f"{entry['what']}, because {entry['reason']}" for entry in health.held_groups["named"]]
+    word = f"{count_of(total, 'group')} not synced"  # no record lags
+    yield Reason(Health.LAGGING, f"{word}: {_named(named, total)}", _FREE_GROUPS, word=word)
 
 
 _JUDGES: tuple[Callable[[FlowHealth, float], Iterator[Reason]], ...] = (
     _unreachable, _losses, _failing, _missing, _idle, _lagging, _groups, _queued,
 )  # fmt: skip
 _NOTHING_LEFT = "nothing is left to copy; ferry status also looks for records that a seed left out"
-_BY_SEED = "ferry seed set the positions past them; a backfill copies them, and nothing twice"
+_BY_SEED = "somebody told Ferry, with ferry seed, to go on behind them, so no run copies them; a backfill does, and copies nothing twice"
 _LAST_RUN = "the last run "
 _RUN = "start a run now, in Airflow or with ferry run"
 _READ_LOG = f"read the log of that task in Airflow; if what it names is over, {_RUN}"
-_FREE_GROUPS = "stop its members there, and the next sync writes it; if they belong there, leave the group out with groups.exclude"
+_FREE_GROUPS = (
+    "either stop the members there, and the next sync writes the group; or, if they belong there, leave the group out with groups.exclude"
+)
 _RUN_MORE = "see whether runs are under way, and how long they take; run more often, or raise ferry.max.rate.mb if it is set"
 # By the kind of a loss: what happened.
 _LOST = {"loss": "the source deleted {} that Ferry had not copied", "skipped": "the target refused {}"}

@@ -4,19 +4,18 @@ A frame is computed from one look and the look before (pure). The speed of a flo
 reads as much as a plan does. A look at a cluster that does not answer ends after the cluster's time-outs, and has a problem.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
+from ferry.clusters.net.partitions import grouped
 from ferry.config import Flow
 from ferry.errors import FerryError, count_of
 from ferry.ledger.open_flow import open_flow
 from ferry.monitoring.health import FlowHealth
-from ferry.monitoring.lag import Lag, by_topic, lag_of
+from ferry.monitoring.lag import Lag, lag_of
 from ferry.monitoring.status import flow_status, status_after_run
 from ferry.monitoring.verdict import verdict_of
 from ferry.wire.strict_json import parse_time
@@ -66,17 +65,14 @@ class FlowFrame:
     flow: str
     at: float
     state: str
-    # When the state began.
-    since: float
+    since: float  # when the state began
     problem: str = ""
     lag_records: int = 0
     lag_seconds: float = 0.0
-    # As in TopicLag.
-    headroom_seconds: float | None = None
+    headroom_seconds: float | None = None  # as in TopicLag
     copied_rate: float | None = None
     produced_rate: float | None = None
-    # Until the flow is up to date, at this rate.
-    left_seconds: float | None = None
+    left_seconds: float | None = None  # until the flow is up to date, at this rate
     topics: tuple[TopicLag, ...] = ()
     lagging_topics: int = 0
     losses: int = 0
@@ -85,25 +81,25 @@ class FlowFrame:
     verdict: str = ""
     next_step: str = ""
     run: Mapping[str, Any] | None = field(default=None, hash=False)
-    # The length of an outage that has just ended.
-    outage_seconds: float | None = None
+    outage_seconds: float | None = None  # the length of an outage that has just ended
     moved_at: float | None = None
 
     def document(self) -> dict[str, Any]:
-        fields = asdict(self)
-        del fields["moved_at"]
-        return fields
+        return {name: value for name, value in asdict(self).items() if name != "moved_at"}
 
 
 def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = None) -> FlowFrame:
     """What to show after `look`. `before`: the frame that is shown now; `earlier`: the last look that did not fail."""
-    if look.problem:
-        return _unseen(look, before)
     health = look.health
+    if look.problem:  # older numbers are not shown: they may be wrong now
+        since = before.since if before is not None and before.state == UNREACHABLE else look.at
+        return FlowFrame(health.flow, look.at, UNREACHABLE, since, look.problem, run=health.newest_run, losses=health.losses_total)
     copied, produced = _rates(look, earlier)
     moved_at = look.at if copied else before.moved_at if before is not None else None
     lag, state = health.lag, _state(health, look.at, moved_at)
-    topics = _topics(health)
+    lags = {topic: lag_of(entries) for topic, entries in grouped((entry.topic, entry) for entry in health.counted).items()}
+    topics = [TopicLag(topic, found.records, found.seconds, _headroom(found)) for topic, found in lags.items() if found.records]
+    topics.sort(key=lambda entry: (-entry.records, entry.topic))
     unread = f"headroom is unknown for {count_of(lag.unknown_ages, 'partition')}: Ferry could not read the first uncopied record"
     verdict = verdict_of(health, look.at)
     return FlowFrame(
@@ -117,13 +113,10 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
         copied_rate=copied,
         produced_rate=produced,
         left_seconds=lag.records / copied if copied and lag.records else None,
-        topics=topics[:TOPICS_SHOWN],
+        topics=tuple(topics[:TOPICS_SHOWN]),
         lagging_topics=len(topics),
         losses=health.losses_total,
-        warnings=(
-            *(reason.text for reason in verdict.reasons[1:]),  # the verdict holds the first
-            *((unread,) if lag.unknown_ages else ()),
-        ),
+        warnings=(*(reason.text for reason in verdict.reasons[1:]), *((unread,) if lag.unknown_ages else ())),  # the verdict has the first
         health=verdict.health.value,
         verdict=str(verdict),
         next_step=verdict.next_step,
@@ -158,13 +151,6 @@ def _headroom(lag: Lag) -> float | None:
     return max(0.0, lag.headroom_seconds)
 
 
-def _unseen(look: Look, before: FlowFrame | None) -> FlowFrame:
-    """The frame after a failed look. It shows no old numbers: they may be wrong now."""
-    since = before.since if before is not None and before.state == UNREACHABLE else look.at
-    known = look.health
-    return FlowFrame(known.flow, look.at, UNREACHABLE, since, look.problem, run=known.newest_run, losses=known.losses_total)
-
-
 def _rates(look: Look, earlier: Look | None) -> tuple[float | None, float | None]:
     """Records/s since `earlier`: how many were copied, and how many became visible at the source."""
     if earlier is None or look.at <= earlier.at:
@@ -175,13 +161,6 @@ def _rates(look: Look, earlier: Look | None) -> tuple[float | None, float | None
     copied = sum(max(0, now.position - old.position) for old, now in pairs)
     produced = sum(max(0, now.end - old.end) for old, now in pairs)
     return copied / seconds, produced / seconds
-
-
-def _topics(health: FlowHealth) -> tuple[TopicLag, ...]:
-    """Topics with lag, the biggest first."""
-    lags = {topic: lag_of(entries) for topic, entries in by_topic(health.counted).items()}
-    topics = [TopicLag(topic, lag.records, lag.seconds, _headroom(lag)) for topic, lag in lags.items() if lag.records]
-    return tuple(sorted(topics, key=lambda entry: (-entry.records, entry.topic)))
 
 
 class FlowWatcher:
@@ -195,26 +174,24 @@ class FlowWatcher:
         self.frame: FlowFrame | None = None
 
     def look(self) -> FlowFrame:
-        look = self._look()
+        try:
+            with open_flow(self._flow) as opened:
+                if time.monotonic() - self._whole_at >= WHOLE_SECONDS:
+                    health = self._whole = flow_status(opened)
+                    self._whole_at = time.monotonic()
+                else:
+                    quick = status_after_run(opened)
+                    health = replace(self._whole, **{name: getattr(quick, name) for name in QUICK})
+                    deadline = (entry for entry in self._whole.broken if not entry.topic)  # only a whole look asks for the runs
+                    health = replace(health, broken=(*deadline, *quick.broken))
+        except FerryError as refusal:
+            look = Look(time.time(), self._whole, refusal.named)
+        else:
+            look = Look(time.time(), health)
         self.frame = frame(look, self.frame, self._earlier)
         if not look.problem:
             self._earlier = look
         return self.frame
-
-    def _look(self) -> Look:
-        try:
-            if time.monotonic() - self._whole_at >= WHOLE_SECONDS:
-                health = self._whole = flow_status(self._flow)
-                self._whole_at = time.monotonic()
-            else:
-                with open_flow(self._flow) as opened:
-                    quick = status_after_run(opened)
-                health = replace(self._whole, **{name: getattr(quick, name) for name in QUICK})
-                deadline = (entry for entry in self._whole.broken if not entry.topic)  # only a whole look asks for the runs
-                health = replace(health, broken=(*deadline, *quick.broken))
-        except FerryError as refusal:
-            return Look(time.time(), self._whole, refusal.named)
-        return Look(time.time(), health)
 
 
 class Watcher:
@@ -224,15 +201,11 @@ class Watcher:
         self._flows = [FlowWatcher(flow) for flow in flows]
         self._interval = interval
         self._stop = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._run, args=(entry,), name=f"ferry-watch-{place}", daemon=True)
-            for place, entry in enumerate(self._flows)
-        ]
         self.problem: BaseException | None = None
 
-    def __enter__(self) -> Watcher:
-        for thread in self._threads:
-            thread.start()
+    def __enter__(self) -> Self:
+        for place, entry in enumerate(self._flows):
+            threading.Thread(target=self._run, args=(entry,), name=f"ferry-watch-{place}", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:

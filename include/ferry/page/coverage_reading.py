@@ -23,7 +23,7 @@ from ferry.clusters.net.partitions import TopicPartition
 from ferry.clusters.open_cluster import OpenCluster
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
-from ferry.copying.snapshot import FlowSnapshot, take_snapshot
+from ferry.copying.snapshot import take_snapshot
 from ferry.errors import ArgumentError
 from ferry.ledger.open_flow import open_flow
 from ferry.ledger.reading import read_receipts
@@ -44,14 +44,12 @@ def read_coverage_of(flow: Flow, topic: str) -> dict[str, Any]:
     """The data of `api/coverage`. ArgumentError when neither the source nor the ledger knows the topic; errors of unreachable clusters."""
     with open_flow(flow) as opened:
         try:
-            seen: FlowSnapshot | None = take_snapshot(opened, RunRequest(flow.name, "page", topics=(topic,)), stable=False)
+            seen = take_snapshot(opened, RunRequest(flow.name, "page", topics=(topic,)), stable=False)
         except ArgumentError as problem:
-            seen, why = None, str(problem)
-        if seen is None:
             known = [receipt for receipt in read_receipts(opened) if receipt.topic == topic]
             if not known:
-                raise ArgumentError(why)
-            return {"remote_topic": known[-1].remote_topic, "partitions": timeline((), known, ()), "missing": [], "note": why}
+                raise
+            return {"remote_topic": known[-1].remote_topic, "partitions": timeline((), known, ()), "missing": [], "note": str(problem)}
         today = {facts.key: facts.topic_ids for facts in seen.facts}
         receipts = valid_receipts(read_receipts(opened, today), today)
         # Where no run has copied yet, all records are ahead of the position, so none is missing.

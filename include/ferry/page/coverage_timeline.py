@@ -5,14 +5,13 @@ backfill would copy these offsets. coverage_reading.py then leaves out ranges th
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ferry.clusters.net.partitions import grouped
 from ferry.copying.partition_plan import PartitionFacts
-from ferry.errors import count_of
 from ferry.ledger.receipts import Receipt, covered
-from ferry.monitoring.ledger_ranges import CoveredRange, covered_ranges
+from ferry.monitoring.ledger_ranges import CoveredRange, covered_ranges, joined
 from ferry.wire.ranges import Range, outside, union
 
 MISSING = "missing"
@@ -32,8 +31,7 @@ class MissingRange:
     # interval.
     from_ms: int | None = None
     until_ms: int | None = None
-    # Why Ferry would refuse a backfill, or why there is no interval; empty if nothing prevents it.
-    obstacle: str = ""
+    obstacle: str = ""  # why Ferry would refuse a backfill, or why there is no interval; empty if nothing prevents it
 
 
 def gaps(facts: PartitionFacts, receipts: Iterable[Receipt]) -> tuple[Range, ...]:
@@ -78,20 +76,5 @@ def fewer_ranges(ranges: Iterable[CoveredRange], limit: int) -> list[CoveredRang
     for entries in kinds.values():
         share = max(1, limit * len(entries) // total)
         width = -(-len(entries) // share)
-        found += [_joined(entries[begin : begin + width]) for begin in range(0, len(entries), width)]
+        found += [joined(entries[begin : begin + width]) for begin in range(0, len(entries), width)]
     return sorted(found, key=lambda entry: (entry.start, entry.end))
-
-
-def _joined(entries: Sequence[CoveredRange]) -> CoveredRange:
-    first, moments = entries[0], [entry.min_timestamp for entry in entries if entry.min_timestamp >= 0]
-    reasons = {entry.reason for entry in entries}
-    counted = first.records >= 0  # not so if the kind is missing
-    return replace(
-        first,
-        end=max(entry.end for entry in entries),
-        records=sum(entry.records for entry in entries) if counted else -1,
-        bytes=sum(entry.bytes for entry in entries) if counted else -1,
-        min_timestamp=min(moments, default=-1),
-        max_timestamp=max(entry.max_timestamp for entry in entries),
-        reason=first.reason if len(reasons) == 1 else f"{count_of(len(entries), 'range')}, of {len(reasons)} reasons",
-    )

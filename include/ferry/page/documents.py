@@ -48,13 +48,10 @@ class PageFlow:
     target: str
     dag_id: str
     verify_dag_id: str
-    # What starts its runs, for people.
-    schedule: str | None
-    # The longest time between two scheduled runs; None: no schedule.
-    interval_seconds: float | None
+    schedule: str | None  # what starts its runs, for people
+    interval_seconds: float | None  # the longest time between two scheduled runs; None: no schedule
     copies: bool
-    # The name of its file, as people type it: the page shows no path of the server.
-    config: str
+    config: str  # the name of its file, as people type it: the page shows no path of the server
     exactly_once: bool = True
 
 
@@ -85,7 +82,7 @@ def envelope(snapshot: Snapshot[Any], now: float, data: Mapping[str, Any]) -> di
 def _reading(snapshot: Snapshot[Any], now: float) -> dict[str, Any]:
     age = snapshot.age(now)
     read_at = None if snapshot.read_at is None else datetime.fromtimestamp(snapshot.read_at, UTC).isoformat(timespec="seconds")
-    problem = None if snapshot.problem is None else snapshot.problem.document()
+    problem = snapshot.problem and asdict(snapshot.problem)
     return {"read_at": read_at, "age_seconds": None if age is None else round(age, 1), "problem": problem}
 
 
@@ -101,10 +98,8 @@ def overview(views: Iterable[FlowView], now: float, problem: Problem | None = No
 
 def _flow(view: FlowView, now: float) -> dict[str, Any]:
     facts, seen = view.facts, view.overview.data or Overview(FlowHealth(view.facts.flow, read=False))
-    runs = _joined(view, 1_000)
+    runs, read = _joined(view, 1_000), view.runs.data or {}
     ended = last_ended(runs)
-    kept = (view.runs.data or {}).get("runs", ())
-    verifies = (view.runs.data or {}).get("verifies", ())
     health = replace(
         seen.health,
         config=facts.config,
@@ -112,17 +107,15 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         last_run=ended,
         newest_run=runs[0] if runs else None,
         paused=view.paused,
-        last_verify=next(iter(verifies), None),
-        held_groups=(view.runs.data or {}).get("held"),
+        last_verify=next(iter(read.get("verifies", ())), None),
+        held_groups=read.get("held"),
         interval_seconds=facts.interval_seconds,
-        records_per_second=copy_speed(kept),
+        records_per_second=copy_speed(read.get("runs", ())),
     )
     verdict = verdict_of(health, now)
+    known = ("flow", "source", "target", "dag_id", "verify_dag_id", "schedule", "copies", "exactly_once")
     return {
-        **{
-            name: getattr(facts, name)
-            for name in ("flow", "source", "target", "dag_id", "verify_dag_id", "schedule", "copies", "exactly_once")
-        },
+        **{name: getattr(facts, name) for name in known},
         **{name: view.rights.get(name, False) for name in RIGHTS},
         "paused": view.paused,
         **verdict.document(),
@@ -130,6 +123,9 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         "command": _command(verdict, health),
         "totals": seen.totals if health.read else None,
         "not_counted": not_counted(health),
+        "not_copied": verdict.not_copied,
+        "word": verdict.word,
+        "uncopied_until": _uncopied_until(health, view.overview.read_at),
         "left_out": list(seen.left_out),
         "missing": list(islice(seen.missing_topics, TOPICS_NAMED)),
         "losses": health.losses_total,
@@ -139,6 +135,16 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         "refreshing": view.overview.refreshing,
         **_reading(view.overview, now),
     }
+
+
+def _uncopied_until(health: FlowHealth, read_at: float | None) -> str | None:
+    """Until when the source keeps all that is not copied (ISO), if nothing is copied after the read; None: not known, or no limit."""
+    rows = health.counted
+    kept = [row.headroom_seconds if row.lag_records else row.retention_seconds for row in rows]
+    first = min((seconds for seconds in kept if seconds is not None), default=None)
+    if read_at is None or first is None or any(row.age_unknown for row in rows):
+        return None
+    return datetime.fromtimestamp(read_at + first, UTC).isoformat(timespec="seconds")
 
 
 def _command(verdict: Verdict, health: FlowHealth) -> str:
@@ -200,9 +206,14 @@ def progress(view: FlowView, snapshot: Snapshot[Mapping[str, Any]], now: float) 
 
 
 def _under_way(runs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Those of `runs` that go on, in their order. A run that waits in Airflow does not."""
+    """Those of `runs` that go on, in their order. A run that waits in Airflow does not. `until`: when it ends, if it follows."""
     return [
-        {"run_id": run["run_id"], "started": run["started"], "follows": run["state"] == RunState.FOLLOWING}
+        {
+            "run_id": run["run_id"],
+            "started": run["started"],
+            "follows": (follows := run["state"] == RunState.FOLLOWING),
+            "until": (follows and (run["bound"] or "").partition("following until ")[2]) or None,
+        }
         for run in runs
         if run["state"] in UNDER_WAY
     ]
@@ -261,11 +272,8 @@ def drift(snapshot: Snapshot[Mapping[str, Any]], now: float) -> dict[str, Any]:
 
 
 def config(facts: PageFlow, properties: Iterable[InForce], now: float) -> dict[str, Any]:
-    return envelope(
-        Snapshot(None, now),
-        now,
-        {"file": facts.config, "properties": [{**vars(entry), "value": entry.value.reveal()} for entry in properties]},
-    )
+    shown = [{**vars(entry), "value": entry.value.reveal()} for entry in properties]
+    return envelope(Snapshot(None, now), now, {"file": facts.config, "properties": shown})
 
 
 def recovery(

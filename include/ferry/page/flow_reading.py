@@ -21,6 +21,7 @@ LOSSES_NAMED = 500
 STOPPED_NAMED = 100
 OPEN_NAMED = 100
 MISSING_NAMED = 2_000
+LEFT_OUT_NAMED = 100
 DRIFT_NAMED = 500
 COMPARED = (SyncName.TOPICS, SyncName.CONFIGS, SyncName.ACLS)
 
@@ -47,7 +48,7 @@ def _cut(health: FlowHealth) -> FlowHealth:
     return replace(
         health,
         partitions=(),
-        left_out=(),
+        left_out=tuple(entry for entry in health.left_out if entry.expected)[:LEFT_OUT_NAMED],
         last_stable_lags=tuple(sorted(health.last_stable_lags, key=lambda held: not held.overdue)[:OPEN_NAMED]),
         losses=health.losses[:LOSSES_NAMED],
         losses_cut=len(more),

@@ -23,23 +23,23 @@ from ferry.translation.translated import TranslatedPosition
 # Each of a group's 1,000 partitions may have a reason of its own.
 REASONS_NAMED = 5
 
+Positions = Sequence[TranslatedPosition]
+Listed = Mapping[str, GroupListing]
+Ends = Mapping[TopicPartition, int]
+
 
 def read_groups(flow: Flow) -> dict[str, Any]:
     """`groups`: a row for each group, by name; `off`: why runs do not sync groups (empty: they do)."""
     with open_flow(flow) as opened:
-        return _all_groups(opened)
-
-
-def _all_groups(opened: OpenFlow) -> dict[str, Any]:
-    flow, translated = opened.flow, translated_groups(opened)
-    positions = translated.by_group()
-    with opened.source.groups() as here:
-        listed = {entry.group: entry for entry in here.list()}
-    read = {TopicPartition(position.topic, position.partition) for position in translated.positions if position.upstream_offset is not None}
-    ends = end_offsets(opened.source, read)
-    rows = {entry.group: _row(entry.group, listed, "", reasons=[entry.reason]) for entry in translated.left_out}
-    rows |= {group: _row(group, listed, "", reasons=[NO_OFFSETS]) for group in translated.groups if group not in positions}
-    rows |= _decided(opened, positions, listed, ends) if positions else {}
+        translated = translated_groups(opened)
+        positions = translated.by_group()
+        with opened.source.groups() as here:
+            listed = {entry.group: entry for entry in here.list()}
+        read = {TopicPartition(entry.topic, entry.partition) for entry in translated.positions if entry.upstream_offset is not None}
+        ends = end_offsets(opened.source, read)
+        rows = {entry.group: _row(entry.group, listed, ends, [entry.reason]) for entry in translated.left_out}
+        rows |= {group: _row(group, listed, ends, [NO_OFFSETS]) for group in translated.groups if group not in positions}
+        rows |= _decided(opened, positions, listed, ends) if positions else {}
     ordered = [rows[group] for group in sorted(rows) if not is_ferry_group(group)]
     return {"groups": ordered, "off": not_enabled(flow, SyncName.GROUPS)}
 
@@ -50,20 +50,15 @@ def read_group(flow: Flow, group: str) -> dict[str, Any]:
         return asdict(explain_group(opened, group))
 
 
-def _decided(
-    opened: OpenFlow,
-    positions: Mapping[str, Sequence[TranslatedPosition]],
-    listed: Mapping[str, GroupListing],
-    ends: Mapping[TopicPartition, int],
-) -> dict[str, dict[str, Any]]:
+def _decided(opened: OpenFlow, positions: Mapping[str, Positions], listed: Listed, ends: Ends) -> dict[str, dict[str, Any]]:
     rows = {}
     with GroupPlacer(opened.target) as placer:
         for decisions, problems in placer.decide(positions):
             for group, problem in problems.items():
-                rows[group] = _row(group, listed, "", reasons=[str(problem)], positions=positions[group], ends=ends)
+                rows[group] = _row(group, listed, ends, [str(problem)], positions[group])
             for decision in decisions:
                 group, state = decision.group, decision.target.description.state
-                rows[group] = _row(group, listed, state, reasons=_reasons(decision), positions=positions[group], ends=ends)
+                rows[group] = _row(group, listed, ends, _reasons(decision), positions[group], state_target=state)
                 # What a sync would do with the whole group.
                 words = {decision_word(entry.placement) for entry in decision.partitions}
                 rows[group]["decision"] = words.pop() if len(words) == 1 else "mixed"
@@ -71,20 +66,11 @@ def _decided(
 
 
 def _row(
-    group: str,
-    listed: Mapping[str, GroupListing],
-    state_target: str,
-    *,
-    reasons: list[str],
-    positions: Sequence[TranslatedPosition] = (),
-    ends: Mapping[TopicPartition, int] | None = None,
+    group: str, listed: Listed, ends: Ends, reasons: list[str], positions: Positions = (), *, state_target: str = ""
 ) -> dict[str, Any]:
     entry = listed.get(group)
-    lags = [
-        max(0, (ends or {})[TopicPartition(position.topic, position.partition)] - position.upstream_offset)
-        for position in positions
-        if position.upstream_offset is not None and TopicPartition(position.topic, position.partition) in (ends or {})
-    ]
+    read = ((ends.get(TopicPartition(position.topic, position.partition)), position.upstream_offset) for position in positions)
+    lags = (max(0, end - offset) for end, offset in read if end is not None and offset is not None)
     return {
         "group": group,
         "state_source": entry.state if entry else GroupState.DEAD.value,

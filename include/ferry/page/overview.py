@@ -9,8 +9,9 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
+from ferry.clusters.net.partitions import grouped
 from ferry.monitoring.health import FlowHealth
-from ferry.monitoring.lag import Lag, PartitionStatus, by_topic, lag_of
+from ferry.monitoring.lag import Lag, PartitionStatus, lag_of
 from ferry.monitoring.missing import missing_by_topic
 from ferry.wire.strict_json import read_as
 
@@ -55,13 +56,21 @@ class Overview:
 
     @cached_property
     def by_topic(self) -> dict[str, list[PartitionStatus]]:
-        return by_topic(self.health.partitions)
+        return grouped((entry.topic, entry) for entry in self.health.partitions)
 
     @cached_property
     def topics(self) -> tuple[TopicRow, ...]:
         """One row for each topic, by name."""
         return tuple(
-            _topic(name, rows, self.losses_by_topic.get(name, 0), self.missing_by_topic.get(name, 0))
+            TopicRow(
+                topic=name,
+                remote_topic=rows[0].remote_topic,
+                partitions=len(rows),
+                **_shown(lag_of(rows)),
+                open_transactions=sum(row.open_transaction_at is not None for row in rows),
+                losses=self.losses_by_topic.get(name, 0),
+                missing=self.missing_by_topic.get(name, 0),
+            )
             for name, rows in sorted(self.by_topic.items())
         )
 
@@ -83,18 +92,6 @@ def overview_from(document: Mapping[str, Any]) -> Overview:
 
 def _shown(lag: Lag) -> dict[str, Any]:
     return {**lag.totals, "headroom_seconds": lag.headroom_seconds}
-
-
-def _topic(name: str, rows: Sequence[PartitionStatus], losses: int, missing: int) -> TopicRow:
-    return TopicRow(
-        topic=name,
-        remote_topic=rows[0].remote_topic,
-        partitions=len(rows),
-        **_shown(lag_of(rows)),
-        open_transactions=sum(row.open_transaction_at is not None for row in rows),
-        losses=losses,
-        missing=missing,
-    )
 
 
 # Sorts topics without headroom behind the others.

@@ -1,7 +1,6 @@
 """Why a read failed, as the page shows it (pure). Ferry's errors say what is wrong, where, and what to change; they hold no secret."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from ferry import errors
 from ferry.errors import ClusterUnreachable, FerryError, error_named
@@ -41,9 +40,6 @@ class Problem:
     def unreachable(self) -> bool:
         """Whether the problem is that a cluster could not be read at all."""
         return self.error == ReadTimedOut.__name__ or issubclass(error_named(self.error), ClusterUnreachable)
-
-    def document(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def problem_of(error: BaseException) -> Problem:

@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
 from ferry.config import Flow
@@ -22,7 +21,7 @@ from ferry.errors import FerryError
 from ferry.page.overview import overview_from
 from ferry.page.problem import Problem, ReaderDied, ReadTimedOut, problem_of
 from ferry.page.reads import READS, ReadName, ReadRequest, decode_answer, receive
-from ferry.page.snapshots import ReadKey, Snapshot, Snapshots
+from ferry.page.snapshots import Outcome, ReadKey, Snapshots
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +36,6 @@ READS_A_PROCESS = 500
 STDERR = 2
 
 Answer = tuple[dict[str, Any] | None, Problem | None, int]
-Outcome = tuple[Snapshot[Any], "Future[Snapshot[Any]] | None"]
 
 
 class Reader:

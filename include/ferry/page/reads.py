@@ -12,7 +12,7 @@ import select
 import struct
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pkgutil import resolve_name
 from typing import Any
@@ -83,7 +83,7 @@ def read_request(stream: io.BufferedReader) -> ReadRequest | None:
 
 
 def answer_frame(data: dict[str, Any] | None, problem: Problem | None) -> bytes:
-    body = json.dumps({"data": data, "problem": None if problem is None else problem.document()}, separators=(",", ":")).encode()
+    body = json.dumps({"data": data, "problem": problem and asdict(problem)}, separators=(",", ":")).encode()
     return LENGTH.pack(len(body)) + body
 
 

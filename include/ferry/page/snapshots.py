@@ -58,6 +58,7 @@ class Snapshot(Generic[T]):
 
 NEVER_READ: Snapshot[Any] = Snapshot()
 Work = Callable[[], tuple[Any, Problem | None, int]]
+Outcome = tuple[Snapshot[Any], Future[Snapshot[Any]] | None]
 
 
 @dataclass
@@ -92,9 +93,7 @@ class Snapshots:
         self._started = 0
         self._idle = 0
 
-    def get(
-        self, key: ReadKey, work: Work, fresh_seconds: float, *, again: bool = False
-    ) -> tuple[Snapshot[Any], Future[Snapshot[Any]] | None]:
+    def get(self, key: ReadKey, work: Work, fresh_seconds: float, *, again: bool = False) -> Outcome:
         """What is known of `key` now, and the read that runs, if one does. `again`: read it even if it is fresh, or has just failed.
 
         `work` returns data, or why there is none, and a size in bytes. A thread of this cache calls it, never twice at a time for a key.
@@ -115,16 +114,13 @@ class Snapshots:
         entry.job = job
         job.done.set_running_or_notify_cancel()  # a caller that gives up must not cancel it for the others
         self._waiting.append(job)
-        self._start_thread()
+        if self._idle < len(self._waiting) and self._started < self._threads:
+            self._started += 1
+            threading.Thread(target=self._work, name=f"ferry-page-{self._started}", daemon=True).start()
         self._changed.notify()
 
     def _crowded(self, key: ReadKey) -> bool:
         return bool(key.argument) and sum(job.key.flow == key.flow for job in self._waiting if job.key.argument) >= WAITING_A_FLOW
-
-    def _start_thread(self) -> None:
-        if self._idle < len(self._waiting) and self._started < self._threads:
-            self._started += 1
-            threading.Thread(target=self._work, name=f"ferry-page-{self._started}", daemon=True).start()
 
     def _evict(self) -> None:
         """Drop entries that nobody waits for; the newest stays, whatever its size."""

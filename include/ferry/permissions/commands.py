@@ -27,19 +27,16 @@ def commands(bootstrap: str, principal: str, rights: Iterable[Right], command_co
     start = [TOOL, *_option("--bootstrap-server", servers), *(_option("--command-config", command_config) if command_config else ())]
     for resource, found in groupby(sorted(rights), key=lambda right: right.resource):
         same = list(found)
-        operations = [part for right in same for part in _option("--operation", right.operation.value)]
-        words = [*start, "--add", *_option("--allow-principal", principal), *operations, *_named(resource)]
-        yield in_one_line(f"# {resource}: {_reasons(same)}"), " ".join(shlex.quote(word) for word in words)
+        options = [part for right in same for part in _option("--operation", right.operation.value)]
+        words = [*start, "--add", *_option("--allow-principal", principal), *options, *_named(resource)]
+        together = grouped((right.needed_for, right.operation.value) for right in same)
+        reasons = "; ".join(f"{', '.join(operations)} for {', '.join(why)}" for why, operations in together.items())
+        yield in_one_line(f"# {resource}: {reasons}"), " ".join(shlex.quote(word) for word in words)
 
 
 def in_one_line(text: str) -> str:
     """`text` with escapes instead of characters that cannot be printed: a line end in a name would end the comment."""
     return "".join(character if character.isprintable() else character.encode("unicode_escape").decode() for character in text)
-
-
-def _reasons(rights: Iterable[Right]) -> str:
-    together = grouped((right.needed_for, right.operation.value) for right in rights)
-    return "; ".join(f"{', '.join(operations)} for {', '.join(why)}" for why, operations in together.items())
 
 
 def _named(resource: Resource) -> list[str]:

@@ -30,25 +30,14 @@ class Hidden:
 
 def hidden_topics(flow: Flow, source: ClusterAdmin, seen: Collection[str], copied: Iterable[str]) -> tuple[Hidden, ...]:
     """Topics of the flow that are not in `seen` because the source hides them; `copied`: topics of earlier runs."""
-    asked = topics_to_ask(flow, frozenset(seen), frozenset(copied))
-    heartbeats = flow.policy.heartbeats_topic()
-    found = []
-    for name in source.topics_that(HIDDEN, asked):
-        resource = asked[name]
-        problem = _problem(flow.source, resource, "Read", ", and DescribeConfigs")
-        found.append(Hidden(_short(name), problem, needed=name != heartbeats or heartbeats in flow.topics))
-    return tuple(found)
-
-
-def topics_to_ask(flow: Flow, seen: frozenset[str], copied: frozenset[str]) -> Mapping[str, Resource]:
-    """Names to ask for, each with the resource that it stands for (pure)."""
-    rules = flow.topic_rules
-    asked = _to_ask(AclResource.TOPIC, topic_covers(flow), seen)
-    literal = {name for name in copied - seen if rules.why_not(name) is None}
-    if rules.heartbeats:
-        literal |= {flow.policy.heartbeats_topic()} - seen
-    asked |= {name: Resource(AclResource.TOPIC, name) for name in literal}
-    return {name: resource for name, resource in asked.items() if name.endswith(MADE_UP) or rules.why_not(name) is None}
+    rules, known, heartbeats = flow.topic_rules, frozenset(seen), {flow.policy.heartbeats_topic()}
+    literal = {name for name in frozenset(copied) - known if rules.why_not(name) is None}
+    literal |= heartbeats - known if rules.heartbeats else set()
+    wanted = _to_ask(AclResource.TOPIC, topic_covers(flow), known) | {name: Resource(AclResource.TOPIC, name) for name in literal}
+    asked = {name: resource for name, resource in wanted.items() if name.endswith(MADE_UP) or rules.why_not(name) is None}
+    problems = {name: _problem(flow.source, asked[name], "Read", ", and DescribeConfigs") for name in source.topics_that(HIDDEN, asked)}
+    unneeded = heartbeats - set(flow.topics)
+    return tuple(Hidden(_short(name), problem, name not in unneeded) for name, problem in problems.items())
 
 
 def groups_to_ask(flow: Flow, seen: frozenset[str]) -> Mapping[str, Resource]:

@@ -41,12 +41,8 @@ class RequiredRights:
 
 
 def required_rights(flow: Flow, *, recovery: bool = False) -> RequiredRights:
-    """The rights of one flow, and with `recovery` what failover, failback and cut-over need beyond it.
-
-    ConfigError for custom classes that cannot be made.
-    """
-    source = [*_source_records(flow), *_source_groups(flow), *_source_writes(flow), *_way_back(flow)]
-    target = [*_remote_topics(flow), *_rerouted(flow), *_internal_topics(flow), *_mm2_topics(flow, flow.target), *_target_groups(flow)]
+    """The rights of one flow; with `recovery` also those of failover, failback and cut-over. ConfigError for a bad custom class."""
+    source, target = list(_on_source(flow)), list(_on_target(flow))
     if flow.exactly_once:
         transactional_ids = Resource(AclResource.TRANSACTIONAL_ID, flow.transactional_id(""), AclPattern.PREFIXED)
         target.append(Right(transactional_ids, WRITE, ("transactions", "fencing")))
@@ -66,39 +62,29 @@ def rights_on_topic(flow: Flow, name: str) -> str:
     return ", ".join(sorted(right.operation.value for right in least(found)))
 
 
-def _source_records(flow: Flow) -> Iterator[Right]:
+def _on_source(flow: Flow) -> Iterator[Right]:
     for found in source_topics(flow):
         yield Right(found, READ, ("the copy",))
         yield Right(found, DESCRIBE_CONFIGS, ("configs of remote topics", "ferry status"))
-
-
-def _source_groups(flow: Flow) -> Iterator[Right]:
     for found in groups(flow) if _translates(flow) else ():
         yield Right(found, DESCRIBE, ("checkpoints", "group offsets", "ferry translate"))
     if flow.mirroring.publish_source_group:
-        yield Right(
-            Resource(AclResource.GROUP, flow.mirroring.publish_source_group), READ, ("ferry.publish.source.group: commits offsets",)
-        )
-
-
-def _source_writes(flow: Flow) -> Iterator[Right]:
+        published = Resource(AclResource.GROUP, flow.mirroring.publish_source_group)
+        yield Right(published, READ, ("ferry.publish.source.group: commits offsets",))
     yield from _mm2_topics(flow, flow.source)
     if flow.reverse_heartbeat == "asked":
         heartbeats = flow.policy.heartbeats_topic()
         yield from _rights(topic(heartbeats), (CREATE, WRITE), f"{flow.reverse_name}.emit.heartbeats.enabled=true")
-
-
-def _way_back(flow: Flow) -> Iterator[Right]:
-    """Rights on the opposite flow's ledger at the source. If topics keep their names, it says which records came from the target."""
+    # If topics keep their names, the opposite flow's ledger at the source says which records came from the target.
     if not flow.policy.renames:
         yield Right(topic(ledger_topic(flow.target.alias)), READ, ("loop guard: the other direction's ledger",))
         yield Right(topics_beginning(STATE_PREFIX), READ, ("loop guard: who else writes to the source",))
 
 
-def _remote_topics(flow: Flow) -> Iterator[Right]:
+def _on_target(flow: Flow) -> Iterator[Right]:
     configs = ALTER_CONFIGS if flow.mirroring.sync_topic_configs_enabled else DESCRIBE_CONFIGS
-    policy = flow.policy
-    heartbeats = topic(policy.format_remote_topic(flow.source.alias, policy.heartbeats_topic()))
+    policy, alias = flow.policy, flow.source.alias
+    heartbeats = topic(policy.format_remote_topic(alias, policy.heartbeats_topic()))
     for found in remote_topics(flow):
         yield Right(found, CREATE, ("creation",))
         yield Right(found, WRITE, ("the copy",))
@@ -106,34 +92,25 @@ def _remote_topics(flow: Flow) -> Iterator[Right]:
         if found != heartbeats:  # they have one partition
             yield Right(found, ALTER, ("more partitions",))
         yield Right(found, configs, ("config sync",) if configs is ALTER_CONFIGS else ("their limits",))
-
-
-def _rerouted(flow: Flow) -> Iterator[Right]:
     for name in flow.handling.reroute if flow.handling.message_handler else ():
         yield Right(topic(name), WRITE, (REROUTE,))
-
-
-def _internal_topics(flow: Flow) -> Iterator[Right]:
-    alias = flow.source.alias
     yield from _rights(topic(ledger_topic(alias)), (CREATE, READ, WRITE, DESCRIBE_CONFIGS), "the ledger")
     yield from _rights(topic(state_topic(alias)), (CREATE, WRITE, DESCRIBE_CONFIGS), "positions and claims")
     yield Right(topics_beginning(STATE_PREFIX), READ, ("positions and claims of all flows",))
     yield from _rights(topic(runs_topic(alias)), (CREATE, READ, WRITE), "run reports")
-
-
-def _mm2_topics(flow: Flow, cluster: Cluster) -> Iterator[Right]:
-    for found in mm2_topics(flow):
-        if found.cluster is cluster:
-            yield from _rights(topic(found.name), (CREATE, READ, WRITE) if found.read_back else (CREATE, WRITE), found.holds)
-
-
-def _target_groups(flow: Flow) -> Iterator[Right]:
+    yield from _mm2_topics(flow, flow.target)
     yield Right(Resource(AclResource.GROUP, flow.position_group), READ, ("positions",))
     for found in groups(flow) if _translates(flow) else ():
         if flow.mirroring.sync_group_offsets_enabled:
             yield Right(found, READ, ("group offsets",))
         else:
             yield Right(found, DESCRIBE, ("ferry explain", "ferry translate --reverse"))
+
+
+def _mm2_topics(flow: Flow, cluster: Cluster) -> Iterator[Right]:
+    for found in mm2_topics(flow):
+        if found.cluster is cluster:
+            yield from _rights(topic(found.name), (CREATE, READ, WRITE) if found.read_back else (CREATE, WRITE), found.holds)
 
 
 def _rights(resource: Resource, operations: Iterable[Operation], needed_for: str) -> Iterator[Right]:

@@ -14,8 +14,7 @@ from rich.text import Text
 
 from ferry.pipeline.tables import Table
 
-# Blanks around each column, and at the end of the line.
-AROUND, AT_END = 3, 1
+AROUND, AT_END = 3, 1  # blanks around each column, and at the end of the line
 # Colours of cells that hold a state.
 COLOURS = {"ok": "green", "warning": "yellow", "failure": "bold red"}
 

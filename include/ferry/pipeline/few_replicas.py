@@ -1,7 +1,6 @@
 """Topics that have fewer replicas than the config wants, and the command that adds them (pure).
 
-A topic keeps the number of replicas that it was created with, even if the config changes later. Ferry names it until its partitions are
-reassigned.
+If the config changes, a topic keeps the number of replicas that it was created with. Ferry names it until its partitions are reassigned.
 """
 
 import json

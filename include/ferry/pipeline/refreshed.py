@@ -24,9 +24,7 @@ PARTITIONS_TOLD = 256
 
 
 class RefreshedPartition(NamedTuple):
-    """One range of a partition, on both sides, end exclusive; bytes as stored.
-
-    `read`: the number of source records from which a message handler made `records`; without a handler both are equal."""
+    """One range of a partition, on both sides, end exclusive; bytes as stored."""
 
     partition: int
     upstream_start: int
@@ -35,7 +33,7 @@ class RefreshedPartition(NamedTuple):
     downstream_end: int
     records: int
     bytes: int
-    read: int
+    read: int  # the number of source records from which a message handler made `records`; without a handler both are equal
 
 
 @dataclass(frozen=True)
@@ -95,10 +93,8 @@ def ask_receipts_since(opened: OpenFlow, since: Mapping[int, int]) -> Asked[list
 
 def refreshed_topics(receipts: Iterable[Receipt], run_id: str) -> tuple[RefreshedTopic, ...]:
     """Topics with records of this run, by remote name; `receipts` are those of all runs since it was opened (pure)."""
-    copies = sorted(
-        (receipt for receipt in receipts if receipt.kind in COPIES and receipt.counters.records),
-        key=lambda receipt: (receipt.remote_topic, receipt.partition, _first_place(receipt)),
-    )
+    copies = [receipt for receipt in receipts if receipt.kind in COPIES and receipt.counters.records]
+    copies.sort(key=lambda receipt: (receipt.remote_topic, receipt.partition, _first_place(receipt)))
     named = ((name, list(found)) for name, found in groupby(copies, lambda receipt: receipt.remote_topic))
     return tuple(_topic(name, found, run_id) for name, found in named if any(receipt.run_id == run_id for receipt in found))
 

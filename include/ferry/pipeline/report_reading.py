@@ -110,7 +110,7 @@ def _kept(opened: OpenFlow, record: tuple[bytes, bytes]) -> str:
     try:
         # A flow that has never copied has no such topic: writing could create it with the broker's settings.
         if opened.target.reader().partitions(topic):
-            append_records(opened.flow.target, {topic: [record]})
+            append_records(opened.target, {topic: [record]})
     except FerryError as problem:
         return f"this run, or its lag, is not in the page's history, because it could not be written: {problem}"
     return ""

@@ -4,8 +4,6 @@ A step that has no result of an earlier step reads from the clusters what it nee
 Airflow's tasks do, and may be repeated.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -33,8 +31,7 @@ from ferry.syncs.topics import TopicChanges, apply_topics
 if TYPE_CHECKING:
     from ferry.copying.lane_runner import LaneRunner
 
-# A run that is killed loses the outcomes of the syncs of the last seconds, and the next run does these again. Writing each at once would
-# cost a round trip.
+# A run that is killed loses the outcomes of the syncs of the last seconds: the next run does these again. Each write costs a round trip.
 KEEP_SECONDS = 5.0
 # A run that ends by an error waits this long for the target, which may be the cause of the error.
 LAST_KEEP_SECONDS = 10.0
@@ -61,19 +58,12 @@ class Run:
         return {entry.held for entry in self.plan.last_stable_lags} if young and not self.plan.failed else None
 
     @property
-    def is_idle(self) -> bool:
-        return not self.plan.needs_preparation and not self.plan.needs_copy
-
-    @property
     def lag_is_as_planned(self) -> bool:
         """Whether the plan's lag is still right at the end: the run makes no topics, and copies heartbeats at most."""
         return not (self.plan.needs_copy or self.plan.topics.create or self.plan.topics.grow)
 
     def prepare(self, *, spark_follows: bool) -> TopicChanges:
-        """Create and grow remote topics, and Ferry's own.
-
-        If no Spark job follows, record where new partitions start, and copy heartbeats.
-        """
+        """Create and grow remote topics, and Ferry's own. If no Spark job follows, record where partitions start, and copy heartbeats."""
         planned = self.plan.topics if "plan" in self.__dict__ else None
         if planned is None or self.plan.internal_topics_missing:  # else the plan has found them as they must be
             ensure_internal_topics(self.flow, self.opened.target.admin)
@@ -87,7 +77,7 @@ class Run:
             self.copy(InlineLaneRunner(), lambda _: None)
         return changes
 
-    def copy(self, runner: LaneRunner, log: Callable[[str], None]) -> None:
+    def copy(self, runner: "LaneRunner", log: Callable[[str], None]) -> None:
         """The whole copy of one try; its outcome is in the runs topic then. FerryError when it could not be carried out.
 
         A run that follows, and from which a run that does not has taken the flow over, takes it again when that one has ended.
@@ -145,7 +135,9 @@ class Run:
 
         `notices`: what its plan warned of, if this process has not made the plan.
         """
-        if not (self.is_idle if idle is None else idle):
+        if idle is None:
+            idle = not (self.plan.needs_preparation or self.plan.needs_copy)
+        if not idle:
             found = assemble_report(self.opened, self.request, self._ledger_ends)
         else:
             records = read_run_records(self.opened, self.request.run_id)

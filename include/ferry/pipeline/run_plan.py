@@ -64,11 +64,8 @@ class RunPlan:
         assumed = tuple(filter(None, (self.seen.alike, self.topics.assumed, start, self.tombstones)))
         few = (f"{entry}: ferry doctor prints the command that adds the missing ones" for entry in self.few_replicas)
         wrong = (f"{entry}; {entry.fix}" for entry in self.wrong_topics)
-        keyless = (
-            f"topic {topic} is compacted, and its first record to copy has no key, or an empty one: the target takes none without a key; "
-            f"{KEYLESS}"
-            for topic in self.keyless
-        )
+        refused = "its first record to copy has no key, or an empty one: the target takes none without a key"
+        keyless = (f"topic {topic} is compacted, and {refused}; {KEYLESS}" for topic in self.keyless)
         return (*assumed, *wrong, *keyless, *told(entry for entry in self.differences if not entry.refused), *few)
 
     @property
@@ -107,10 +104,7 @@ class RunPlan:
 
 
 def plan_run(opened: OpenFlow, request: RunRequest) -> RunPlan:
-    """What a run would do now, and which open transactions are in its way. Writes nothing.
-
-    ConfigError if the ledger or state topic is not compacted.
-    """
+    """What a run would do now, and which open transactions hold it back. ConfigError if the ledger or state topic is not compacted."""
     flow = opened.flow
     seen = take_snapshot(opened, request, stable=False, for_a_run=True, beside=names_on(flow, flow.target))
     topics = plan_remote_topics(opened, seen)

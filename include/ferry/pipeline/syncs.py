@@ -61,8 +61,7 @@ class Syncs:
     ) -> None:
         """`topics_made`: Ferry's own topics are there.
 
-        `keep_seconds`: the time at which a sync was done is written after at most this time. `report_seconds`: the same for its outcome,
-        which is for the run's report.
+        It is written after at most `keep_seconds` when a sync was done, and after at most `report_seconds` its outcome, for the report.
         """
         self._opened, self._flow, self._run_id, self._dry_run = opened, opened.flow, run_id, dry_run
         self._topics_made = topics_made
@@ -70,10 +69,6 @@ class Syncs:
         # By topic and sync: of several outcomes the last one. And by topic, since when something is not written.
         self._unkept: dict[str, dict[str, KeyValue]] = {}
         self._unkept_since: dict[str, float] = {}
-
-    def look_again(self) -> None:
-        """What the syncs so far have read of both clusters may have changed."""
-        self._opened.anew()
 
     def carry_out(self, name: SyncName, *, on_request: bool = False, unless_disabled: bool = False) -> SyncOutcome:
         """Do one sync, if it is wanted and due.
@@ -153,6 +148,6 @@ class Syncs:
 
     def _write(self, topics: Collection[str], seconds: float | None = None) -> None:
         if topics:
-            append_records(self._flow.target, {topic: list(self._unkept[topic].values()) for topic in topics}, seconds=seconds)
+            append_records(self._opened.target, {topic: list(self._unkept[topic].values()) for topic in topics}, seconds=seconds)
         for topic in topics:
             del self._unkept[topic], self._unkept_since[topic]

@@ -6,8 +6,6 @@ done. It records the outcome for the run's report at most every REPORT_SECONDS, 
 not grow with the number of heartbeats.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from threading import Event, Thread
@@ -29,8 +27,7 @@ REPORT_SECONDS = 600.0
 FAILED_SECONDS = 10.0
 # Less than the time that the copy waits for all of them: a sync that takes long must not delay the end of a run.
 LAST_SECONDS = 4.0
-# A sync that has taken this long at the end of the run hangs.
-HANGS_SECONDS = 300.0
+HANGS_SECONDS = 300.0  # a sync that has taken this long at the end of the run hangs
 
 
 def sync_meanwhile(flow: Flow, run_id: str, say: Callable[[str], None], over: Event) -> None:
@@ -72,7 +69,7 @@ def _sync_on(flow: Flow, run_id: str, say: Callable[[str], None], name: SyncName
         syncs = Syncs(opened, run_id=run_id, topics_made=True, keep_seconds=KEEP_SECONDS, report_seconds=REPORT_SECONDS)
         pause = _until_due(opened, name, interval)
         while not over.wait(pause):
-            syncs.look_again()
+            opened.anew()  # what the sync has read of both clusters may have changed
             busy[name] = time.monotonic()
             try:
                 failed = syncs.carry_out(name, on_request=True, unless_disabled=True).failed

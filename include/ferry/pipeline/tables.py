@@ -17,8 +17,7 @@ if TYPE_CHECKING:  # `ferry --help` loads this module
     from ferry.pipeline.run_plan import RunPlan
 
 
-# A person reads no more rows of a report.
-LISTED_PARTITIONS = 100
+LISTED_PARTITIONS = 100  # a person reads no more rows of a report
 LISTED_RANGES = 4
 LISTED_LEFT_OUT = 3
 
@@ -71,11 +70,8 @@ def plan_parts(planned: RunPlan) -> Iterator[str | Table]:
         yield f"grow {growth.remote_topic}: {growth.now} to {count_of(growth.partitions, 'partition')}"
     yield from planned.notices
     yield from left_out_lines(planned.skipped)
-    rows = [
-        (*plan.facts.key, plan.facts.remote_topic, _ranges(plan), plan.offsets, "; ".join(plan.notes))
-        for plan in planned.partitions
-        if plan.failure is None and (plan.has_work or plan.notes)
-    ]
+    shown = [plan for plan in planned.partitions if plan.failure is None and (plan.has_work or plan.notes)]
+    rows = [(*plan.facts.key, plan.facts.remote_topic, _ranges(plan), plan.offsets, "; ".join(plan.notes)) for plan in shown]
     yield Table(f"{planned.flow}: to copy", ("topic", "partition", "remote topic", "from and until", "offsets", "notes"), rows)
     yield from map(str, planned.failed)
     yield from (f"open: {held.what}" for held in planned.last_stable_lags if not held.overdue)
@@ -116,11 +112,8 @@ def sum_line(report: RunReport) -> str:
         f"{count_of(report.records, 'record')}, {report.bytes:,} bytes in {report.seconds:.1f} s ({speed}CPU {report.cpu_seconds:.1f} s)"
     )
     places = {"failed": [one.where for one in report.failed], "lost": [loss.where for loss in report.losses]}
-    told = [
-        f"{copied}, {count_of(len(report.partitions), 'partition')}",
-        *(f"{name}: {some_of(ill)}" for name, ill in places.items() if ill),
-    ]
-    return "; ".join(told)
+    told = [f"{name}: {some_of(ill)}" for name, ill in places.items() if ill]
+    return "; ".join([f"{copied}, {count_of(len(report.partitions), 'partition')}", *told])
 
 
 def sync_parts(outcome: SyncOutcome, listed: int | None = None) -> Iterator[str | Table]:

@@ -3,7 +3,7 @@
 Only a ledger or state topic that is not compacted stops a run (ferry.ledger.topics). Of the others Ferry says what is lost.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ferry.clusters.admin.describe import ConfigValue, TopicDescription
@@ -19,12 +19,9 @@ Configs = Mapping[str, Mapping[str, ConfigValue]]
 class WrongTopic:
     """An internal topic that is not as Ferry would create it."""
 
-    # What is wrong, and what follows from it.
-    problem: str
-    # A command or a sentence.
-    fix: str
-    # No run begins before it is fixed.
-    stops: bool = False
+    problem: str  # what is wrong, and what follows from it
+    fix: str  # a command or a sentence
+    stops: bool = False  # no run begins before it is fixed
 
     def __str__(self) -> str:
         return self.problem
@@ -44,21 +41,16 @@ def wrong_topics(flow: Flow, cluster: Cluster, topics: Mapping[str, TopicDescrip
     stops: set[str] = set()
     if cluster is flow.target:
         needed |= {name: own.policy for name, own in own_topics(flow).items()}
-        single |= {name for name, own in own_topics(flow).items() if name != flow.ledger_topic}
+        single |= own_topics(flow).keys() - {flow.ledger_topic}
         stops = {flow.ledger_topic, flow.state_topic}
         lost |= dict.fromkeys(stops, "records that explain the copy expire")
         lost[flow.runs_topic] = "it keeps records of every run for ever"
-    otherwise = {name: wrong_policy(name, policy, configs.get(name, {})) for name, policy in needed.items() if name in topics}
-    found = (
-        WrongTopic(f"{wrong}: {lost[name]}", policy_command(cluster.bootstrap, name, needed[name]), name in stops)
-        for name, wrong in otherwise.items()
-        if wrong
-    )
-    return (*found, *_wide(single, topics))
-
-
-def _wide(single: set[str], topics: Mapping[str, TopicDescription]) -> Iterator[WrongTopic]:
+    found = []
+    for name, policy in needed.items():
+        if name in topics and (wrong := wrong_policy(name, policy, configs.get(name, {}))):
+            found.append(WrongTopic(f"{wrong}: {lost[name]}", policy_command(cluster.bootstrap, name, policy), name in stops))
     for name in sorted(single & topics.keys()):
         if topics[name].partitions > 1:
             problem = f"topic {name} has {topics[name].partitions} partitions, and only the first is used"
-            yield WrongTopic(problem, "nothing is lost; if you create the topic again, give it one partition")
+            found.append(WrongTopic(problem, "nothing is lost; if you create the topic again, give it one partition"))
+    return tuple(found)

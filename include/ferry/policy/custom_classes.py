@@ -22,12 +22,15 @@ def is_custom(name: str) -> bool:
 
 def class_with(path: str, methods: tuple[str, ...]) -> type:
     """The class at `path`; ConfigError if it cannot be imported, is not a class, or lacks one of `methods`."""
-    found = _imported(path)
+    try:
+        found = pkgutil.resolve_name(path)
+    except Exception as problem:  # a custom module may raise anything
+        where = "it must be importable here and on Spark's executors: see PYTHONPATH"
+        raise ConfigError(f"{path} cannot be imported ({_told(problem)}); {where}") from problem
     if not isinstance(found, type):
         raise ConfigError(f"{path} is no class")
     abstract = getattr(found, "__abstractmethods__", ())
-    lacking = [name for name in methods if not callable(getattr(found, name, None)) or name in abstract]
-    if lacking:
+    if lacking := [name for name in methods if not callable(getattr(found, name, None)) or name in abstract]:
         raise ConfigError(f"{path} lacks {', '.join(lacking)}")
     return found
 
@@ -59,9 +62,6 @@ class CustomObject:
             raise ConfigError(f"{self.path}: {call} gave {result!r}: it must give {' or '.join(each.__name__ for each in wants)}")
         return result
 
-    def says(self, method: str, name: str) -> bool:
-        return self.ask(method, name, wants=(bool,))
-
 
 def configured(found: type, properties: Mapping[str, str]) -> Any:
     """An object of `found`. Raises what the class raises."""
@@ -69,14 +69,6 @@ def configured(found: type, properties: Mapping[str, str]) -> Any:
     if hasattr(made, "configure"):
         made.configure(dict(properties))
     return made
-
-
-def _imported(path: str) -> Any:
-    try:
-        return pkgutil.resolve_name(path)
-    except Exception as problem:  # a custom module may raise anything
-        where = "it must be importable here and on Spark's executors: see PYTHONPATH"
-        raise ConfigError(f"{path} cannot be imported ({_told(problem)}); {where}") from problem
 
 
 def _told(problem: Exception) -> str:

@@ -6,22 +6,9 @@ regular expressions (java_patterns). An empty include copies nothing, an empty e
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from ferry.policy.custom_classes import CustomObject
 from ferry.policy.java_patterns import java_pattern
-
-
-class NameRule(Protocol):
-    """A filter as Ferry asks it. `why_not`: the reason for leaving a topic, group or config out; None when it is in."""
-
-    def why_not(self, name: str, /) -> str | None: ...
-
-
-class ConfigPropertyRule(NameRule, Protocol):
-    """`should_replicate_source_default`: whether a topic config that has the default at the source is written (KIP-894)."""
-
-    def should_replicate_source_default(self, name: str, /) -> bool: ...
 
 
 class IncludeExclude:
@@ -60,7 +47,13 @@ class CustomFilter:
         self._custom = CustomObject(path, methods, properties)
 
     def why_not(self, name: str) -> str | None:
-        return None if self._custom.says(self._method, name) else f"left out by {self._custom.path}"
+        return None if self._custom.ask(self._method, name, wants=(bool,)) else f"left out by {self._custom.path}"
 
     def should_replicate_source_default(self, name: str) -> bool:
-        return self._custom.says("should_replicate_source_default", name)
+        return self._custom.ask("should_replicate_source_default", name, wants=(bool,))
+
+
+# Decides about topics or groups. `why_not`: the reason for leaving one out; None when it is in.
+NameRule = IncludeExclude | CustomFilter
+# Decides about topic configs. `should_replicate_source_default`: whether a config that has the default at the source is written (KIP-894).
+ConfigPropertyRule = DefaultConfigPropertyFilter | CustomFilter

@@ -33,26 +33,16 @@ _LOOKING = ("?=", "?!", "?<=", "?<!")
 
 @dataclass(frozen=True, slots=True)
 class _Atom:
-    """A part of the result."""
-
     text: str
-    # Exactly one character.
-    single: bool = False
-    # False: no character, or something that must not be repeated.
-    width: bool = True
-    # It contains a back reference or \R, which Java repeats by surprising rules.
-    referring: bool = False
-    # It contains an anchor or a look-around, so an empty match may depend on its place.
-    placing: bool = False
-    # Covers of the names that it matches.
-    names: tuple[Cover, ...] = UNKNOWN
+    single: bool = False  # Exactly one character.
+    width: bool = True  # False: no character, or something that must not be repeated.
+    referring: bool = False  # It contains a back reference or \R, which Java repeats by surprising rules.
+    placing: bool = False  # It contains an anchor or a look-around, so an empty match may depend on its place.
+    names: tuple[Cover, ...] = UNKNOWN  # Covers of the names that it matches.
 
 
 def translate(expression: str, *, ascii_names: bool) -> str:
-    """The expression for Python, to be compiled without flags; `ascii_names`: it is matched with ASCII texts only.
-
-    UnsupportedExpression says what cannot be translated. `re.compile` refuses look-behinds without fixed width.
-    """
+    """The expression for Python, without flags; `ascii_names`: for ASCII texts only. UnsupportedExpression, and re.error of re.compile."""
     return _Translation(Tokens(expression), ascii_names=ascii_names).whole().text
 
 
@@ -137,23 +127,19 @@ class _Translation:
             case "Z":
                 return _place(_UNIX_END if self._flags.unix_lines else _END)
             case "b" | "B":
-                return self._boundary(letter)
+                if not self._flags.ascii_names:
+                    raise UnsupportedExpression(f"\\{letter}, which depends on Java's version where names are not ASCII")
+                return _place(_BOUNDARY if letter == "b" else _NO_BOUNDARY)
             case "R":
                 return _Atom(_LINE_BREAK, referring=True)
             case "k" if self._tokens.take("<"):
                 return self._reference(self._names.get(self._tokens.until(">"), 0))
             case _ if letter in "123456789":
                 return self._numbered(letter)
-        found = short_class(letter, self._tokens, self._flags)
-        if found is not None:
+        if (found := short_class(letter, self._tokens, self._flags)) is not None:
             return _Atom(python_class(found), single=True)
         literal = self._literal(escaped_character(letter, self._tokens))
         return replace(literal, names=UNKNOWN) if letter.isalnum() else literal
-
-    def _boundary(self, letter: str) -> _Atom:
-        if not self._flags.ascii_names:
-            raise UnsupportedExpression(f"\\{letter}, which depends on Java's version where names are not ASCII")
-        return _place(_BOUNDARY if letter == "b" else _NO_BOUNDARY)
 
     def _numbered(self, digits: str) -> _Atom:
         while any(self._tokens.sees(digit) and int(digits + digit) <= self._groups for digit in "0123456789"):
@@ -173,7 +159,10 @@ class _Translation:
         number = 0
         if prefix == "capturing":
             number = self._groups = self._groups + 1
-            self._name(opening, number)
+            if opening and (not _GROUP_NAME.fullmatch(opening) or opening in self._names):
+                raise UnsupportedExpression(f"the group name {opening}, not of letters and digits or given twice")
+            if opening:
+                self._names[opening] = number
             opening = f"(?P<g{number}>"
         self._depth += 1
         inside = self._alternatives()
@@ -207,12 +196,6 @@ class _Translation:
             flags += self._tokens.syntax()
         self._set_flags(flags)
         return ("plain", "(?:") if self._tokens.syntax() == ":" else ("flags", "")
-
-    def _name(self, name: str, number: int) -> None:
-        if name and (not _GROUP_NAME.fullmatch(name) or name in self._names):
-            raise UnsupportedExpression(f"the group name {name}, not of letters and digits or given twice")
-        if name:
-            self._names[name] = number
 
     def _set_flags(self, letters: str) -> None:
         found = _FLAGS.fullmatch(letters)

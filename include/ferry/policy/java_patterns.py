@@ -18,10 +18,7 @@ _NOTHING = re.compile("(?!)")
 
 
 def java_pattern(elements: Sequence[str], key: str) -> re.Pattern[str]:
-    """One pattern for the list of property `key`, to use with `fullmatch`. An empty list matches nothing.
-
-    ConfigError for a text that is not a Java expression, or an expression that Ferry cannot match exactly as Java does.
-    """
+    """One pattern for the list of property `key`, for `fullmatch`; empty: it matches nothing. ConfigError for what Ferry cannot match."""
     if not elements:
         return _NOTHING
     ascii_names = key not in _ANY_NAMES
@@ -31,9 +28,8 @@ def java_pattern(elements: Sequence[str], key: str) -> re.Pattern[str]:
         told = [(element, found) for element in elements if (found := _problem(element, ascii_names))]
         culprit, what = told[0] if told else ("|".join(elements), str(problem))
         comma = " (a comma separates elements, inside {} too)" if culprit.count("{") > culprit.count("}") else ""
-        raise ConfigError(
-            f"{key}: {culprit!r} uses {what}{comma}: Java refuses it, or Ferry cannot match it exactly as Java does; write it differently"
-        ) from problem
+        mend = "Java refuses it, or Ferry cannot match it exactly as Java does; write it differently"
+        raise ConfigError(f"{key}: {culprit!r} uses {what}{comma}: {mend}") from problem
 
 
 @lru_cache(maxsize=256)

@@ -1,6 +1,10 @@
 """Reads a Java expression character by character. As in java.util.regex.Pattern, `\\Q…\\E` is resolved first."""
 
+import re
 from dataclasses import dataclass
+
+# A backslash takes the next character with it: \\Q is no quotation.
+_QUOTATION_OR_ONE = re.compile(r"\\Q(.*?)(?:\\E|\Z)|(\\?.)", re.DOTALL)
 
 
 class UnsupportedExpression(Exception):
@@ -26,8 +30,8 @@ class Tokens:
 
     def sees(self, text: str, ahead: int = 0) -> bool:
         """Whether `text`, not quoted, comes next (or `ahead` tokens later)."""
-        tokens = self._tokens[self.position + ahead : self.position + ahead + len(text)]
-        return len(tokens) == len(text) and all(token == Token(character) for token, character in zip(tokens, text, strict=True))
+        start = self.position + ahead
+        return self._tokens[start : start + len(text)] == [Token(character) for character in text]
 
     def take(self, text: str) -> bool:
         """Read `text` if it comes next."""
@@ -65,20 +69,5 @@ class Tokens:
 
 
 def _unquoted(expression: str) -> list[Token]:
-    tokens: list[Token] = []
-    position, quoting = 0, False
-    while position < len(expression):
-        pair = expression[position : position + 2]
-        if quoting and pair == r"\E":
-            quoting, position = False, position + 2
-        elif quoting:
-            tokens.append(Token(expression[position], quoted=True))
-            position += 1
-        elif pair == r"\Q":
-            quoting, position = True, position + 2
-        else:
-            # A backslash takes the next character with it: \\Q is no quotation.
-            width = len(pair) if pair[0] == "\\" else 1
-            tokens += [Token(character) for character in expression[position : position + width]]
-            position += width
-    return tokens
+    parts = ((found[1] is not None, found[1] or found[2] or "") for found in _QUOTATION_OR_ONE.finditer(expression))
+    return [Token(character, quoted) for quoted, text in parts for character in text]

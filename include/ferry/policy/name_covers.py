@@ -7,7 +7,7 @@ it takes the prefix of every name.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from os.path import commonprefix
 
 # More alternatives than this become one prefix, which all of them have in common.
 MOST_NAMES = 64
@@ -54,6 +54,4 @@ def repeated(covers: tuple[Cover, ...], bounds: str, least: int) -> tuple[Cover,
 def few(covers: tuple[Cover, ...]) -> tuple[Cover, ...]:
     if len(covers) <= MOST_NAMES:
         return covers
-    first, last = min(cover.text for cover in covers), max(cover.text for cover in covers)
-    common = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
-    return (Cover(common, open=True, exact=False),)
+    return (Cover(commonprefix([cover.text for cover in covers]), open=True, exact=False),)  # noqa: RUF071 - of names, not of paths

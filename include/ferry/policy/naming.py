@@ -10,8 +10,9 @@ of MM2 for compatibility.
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ferry.errors import ConfigError
 from ferry.policy.custom_classes import CustomObject, is_custom
@@ -145,6 +146,11 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
         return super().upstream_topic(topic) if topic.endswith(HEARTBEATS) else topic
 
 
+def _asked(method: str, *wants: type) -> Callable[..., Any]:
+    """A method of CustomReplicationPolicy that asks the user's object by the same method, and wants a result of one of these types."""
+    return lambda self, *arguments: self._custom.ask(method, *arguments, wants=wants)
+
+
 class CustomReplicationPolicy(ReplicationPolicy):
     """Asks an object of the class at `path`. Any error in it is a ConfigError with path, method and topic."""
 
@@ -156,41 +162,22 @@ class CustomReplicationPolicy(ReplicationPolicy):
     def renames(self) -> bool:
         return bool(self._custom.made.renames)
 
+    topic_source = _asked("topic_source", str, type(None))
+    upstream_topic = _asked("upstream_topic", str, type(None))
+    original_topic = _asked("original_topic", str)
+    heartbeats_topic = _asked("heartbeats_topic", str)
+    offset_syncs_topic = _asked("offset_syncs_topic", str)
+    checkpoints_topic = _asked("checkpoints_topic", str)
+    is_heartbeats_topic = _asked("is_heartbeats_topic", bool)
+    is_checkpoints_topic = _asked("is_checkpoints_topic", bool)
+    is_mm2_internal_topic = _asked("is_mm2_internal_topic", bool)
+    is_internal_topic = _asked("is_internal_topic", bool)
+
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
         name = self._custom.ask("format_remote_topic", source_alias, topic, wants=(str,))
         if not name:
             raise ConfigError(f"{self._custom.path}: format_remote_topic({source_alias!r}, {topic!r}) gave an empty name")
         return name
-
-    def topic_source(self, topic: str) -> str | None:
-        return self._custom.ask("topic_source", topic, wants=(str, type(None)))
-
-    def upstream_topic(self, topic: str) -> str | None:
-        return self._custom.ask("upstream_topic", topic, wants=(str, type(None)))
-
-    def original_topic(self, topic: str) -> str:
-        return self._custom.ask("original_topic", topic, wants=(str,))
-
-    def heartbeats_topic(self) -> str:
-        return self._custom.ask("heartbeats_topic", wants=(str,))
-
-    def offset_syncs_topic(self, alias: str) -> str:
-        return self._custom.ask("offset_syncs_topic", alias, wants=(str,))
-
-    def checkpoints_topic(self, alias: str) -> str:
-        return self._custom.ask("checkpoints_topic", alias, wants=(str,))
-
-    def is_heartbeats_topic(self, topic: str) -> bool:
-        return self._custom.says("is_heartbeats_topic", topic)
-
-    def is_checkpoints_topic(self, topic: str) -> bool:
-        return self._custom.says("is_checkpoints_topic", topic)
-
-    def is_mm2_internal_topic(self, topic: str) -> bool:
-        return self._custom.says("is_mm2_internal_topic", topic)
-
-    def is_internal_topic(self, topic: str) -> bool:
-        return self._custom.says("is_internal_topic", topic)
 
 
 def replication_policy(

@@ -57,7 +57,9 @@ class TopicRules:
             return "Ferry's own topic"
         if is_never_copied(name, self.separator) or self.policy.is_internal_topic(name):
             return "internal topic"
-        if is_cycle(name, self.source, self.target, self.policy):
+        # A copy would send records back to where they came from (MirrorSourceConnector.isCycle).
+        over = list(origins(self.policy, name))
+        if self.target in over or (self.policy.renames and self.source in over) or len(over) == MOST_HOPS:
             return f"cycle: its name says that it came from {self.target} or {self.source}"
         if self.heartbeats and self.policy.is_heartbeats_topic(name):
             return None
@@ -68,10 +70,7 @@ class TopicRules:
         return self.policy.format_remote_topic(self.source, name)
 
     def select(self, names: Iterable[str]) -> Selection:
-        """Decide for every topic of the source.
-
-        ConfigError if the policy gives two topics the same remote name, or says that it renames but keeps a topic's name.
-        """
+        """Decide for each topic. ConfigError if the policy gives two topics one remote name, or says that it renames but keeps a name."""
         selected: dict[str, str] = {}
         skipped = []
         for name in sorted(names):
@@ -92,9 +91,3 @@ class TopicRules:
                 )
             selected[remote] = name
         return Selection(tuple((name, remote) for remote, name in selected.items()), tuple(skipped))
-
-
-def is_cycle(name: str, source: str, target: str, policy: ReplicationPolicy) -> bool:
-    """Whether copying `name` would send records back to where they came from (MirrorSourceConnector.isCycle)."""
-    found = list(origins(policy, name))
-    return target in found or (policy.renames and source in found) or len(found) == MOST_HOPS

@@ -51,16 +51,9 @@ def check_failover(
     why_no_copy = f"{flow.source.alias} does not answer" if away else "" if copies else "not asked for"
     if not why_no_copy and not options.writes:
         why_no_copy = options.mode.value
+    copy = why_no_copy and f"none: {why_no_copy}"
     return RecoveryPlan(
-        options,
-        flow.name,
-        record.stage,
-        away,
-        identity,
-        copy=why_no_copy and f"none: {why_no_copy}",
-        notices=notices,
-        problems=tuple(problems),
-        steps=watch.steps,
+        options, flow.name, record.stage, away, identity, copy=copy, notices=notices, problems=tuple(problems), steps=watch.steps
     )
 
 
@@ -98,15 +91,9 @@ def plan_failover(opened: OpenFlow, reverse: OpenFlow | None, checked: RecoveryP
     with watch.step("losses and the way back"):
         losses = tuple(loss_report(entry).where for entry in open_losses(opened))
         way_back = _way_back(opened.flow, reverse, away)
+    notices, problems = (*checked.notices, *way_back), (*checked.problems, *problems)
     return replace(
-        checked,
-        away=away,
-        missing=missing,
-        known_until=known_until,
-        losses=losses,
-        notices=(*checked.notices, *way_back),
-        problems=(*checked.problems, *problems),
-        steps=watch.steps,
+        checked, away=away, missing=missing, known_until=known_until, losses=losses, notices=notices, problems=problems, steps=watch.steps
     )
 
 
@@ -149,10 +136,7 @@ def prepare_reverse(reverse: OpenFlow | None, keeper: RecoveryKeeper, plan: Reco
 
 
 def count_missing(opened: OpenFlow, options: RecoveryOptions, *, away: bool) -> tuple[tuple[NotCopied, ...], int | None, tuple[str, ...]]:
-    """The records that the target lacks; if Ferry cannot count them, when (ms) a record was last copied; and problems.
-
-    The problems do not stop a failover.
-    """
+    """The records that the target lacks; if they cannot be counted, when (ms) one was last copied; and problems, which stop no failover."""
     if away:
         return (*perhaps_not_copied(opened), ())
     try:
@@ -184,13 +168,10 @@ def rehearsed(plan: RecoveryPlan) -> tuple[str, ...]:
     """What a rehearsal says besides the plan: how long it took, and what would be missing."""
     if plan.options.mode is not Mode.REHEARSAL:
         return ()
-    seconds = sum(seconds for _, seconds in plan.steps)
-    offsets = plan.missing_offsets
-    rest = "an unknown number of records" if offsets is None else count_of(offsets, "record")
-    took = (
-        f"this rehearsal took {seconds:.1f} s; a real {plan.options.command} also copies, and writes {count_of(len(plan.moves), 'group')}"
-    )
-    return (took, f"not on the other side now: {rest}")
+    took = f"this rehearsal took {sum(seconds for _, seconds in plan.steps):.1f} s"
+    more = f"a real {plan.options.command} also copies, and writes {count_of(len(plan.moves), 'group')}"
+    rest = "an unknown number of records" if plan.missing_offsets is None else count_of(plan.missing_offsets, "record")
+    return (f"{took}; {more}", f"not on the other side now: {rest}")
 
 
 def end_cut_off_run(opened: OpenFlow) -> None:

@@ -22,8 +22,7 @@ from ferry.syncs.group_placing import GroupPlacer, GroupResult, Positions, end_o
 
 # Group, topic and partition on the cluster that is written to; the offset there that a person was shown.
 PlaceShown = tuple[str, str, int, int]
-# Records which groups are taken, or done.
-Take = Callable[[Sequence[GroupTaken]], None]
+Take = Callable[[Sequence[GroupTaken]], None]  # records which groups are taken, or done
 
 
 @dataclass(frozen=True)
@@ -33,18 +32,13 @@ class PartitionMove:
     topic: str
     partition: int
     remote_topic: str
-    # The group's own, on the cluster that it leaves.
-    offset: int | None
-    # Its offset now, on the other cluster.
-    present: int | None
-    # Where it goes on, on the other cluster.
-    wanted: int | None
+    offset: int | None  # the group's own, on the cluster that it leaves
+    present: int | None  # its offset now, on the other cluster
+    wanted: int | None  # where it goes on, on the other cluster
     action: Placement
     exact: bool
-    # How many offsets it reads again at most; 0 if the translation is exact; None: not known.
-    re_reads: int | None
-    # Why nothing is written, or why the translation is not exact.
-    reason: str
+    re_reads: int | None  # how many offsets it reads again at most; 0 if the translation is exact; None: not known
+    reason: str  # why nothing is written, or why the translation is not exact
 
 
 @dataclass(frozen=True)
@@ -64,11 +58,8 @@ class GroupMove:
     @property
     def ahead(self) -> tuple[PlaceShown, ...]:
         """The partitions whose offset is larger than the translated one. They go back only if a person confirms it."""
-        return tuple(
-            (self.group, entry.remote_topic, entry.partition, entry.present)
-            for entry in self.partitions
-            if entry.action in {Placement.AHEAD, Placement.BACK} and entry.present is not None
-        )
+        found = (entry for entry in self.partitions if entry.action in {Placement.AHEAD, Placement.BACK})
+        return tuple((self.group, one.remote_topic, one.partition, one.present) for one in found if one.present is not None)
 
     def document(self) -> dict[str, Any]:
         partitions = [{**vars(entry), "action": entry.action.value} for entry in self.partitions]
@@ -96,13 +87,8 @@ def with_consent(decision: GroupDecision, consent: Collection[PlaceShown]) -> Gr
 
 def without_taken(consent: Iterable[PlaceShown], taken: Mapping[str, GroupTaken], phase: str) -> frozenset[PlaceShown]:
     """The part of `consent` that still holds. A group that an earlier try may have written goes back only from its offset of then."""
-    kept = set()
-    for place in consent:
-        group, topic, partition, present = place
-        earlier = taken.get(group)
-        if earlier is None or earlier.phase != phase or (topic, partition, present) in earlier.back:
-            kept.add(place)
-    return frozenset(kept)
+    before = {group: entry.back for group, entry in taken.items() if entry.phase == phase}
+    return frozenset(place for place in consent if place[0] not in before or place[1:] in before[place[0]])
 
 
 def unread_partitions(decision: GroupDecision) -> list[str]:
@@ -143,12 +129,9 @@ class GroupOutcome:
     """The result of a group."""
 
     move: GroupMove
-    # Every partition is where it should be, or is left alone for a lasting reason.
-    done: bool
-    # How many partitions were written.
-    written: int = 0
-    # Why it is not done: members joined, the broker refused, it could not be read.
-    problems: tuple[str, ...] = ()
+    done: bool  # every partition is where it should be, or is left alone for a lasting reason
+    written: int = 0  # how many partitions were written
+    problems: tuple[str, ...] = ()  # why it is not done: members joined, the broker refused, it could not be read
 
     def document(self) -> dict[str, Any]:
         return {**self.move.document(), "done": self.done, "written": self.written, "problems": list(self.problems)}
@@ -218,10 +201,5 @@ def _gone_back(decision: GroupDecision) -> tuple[tuple[str, int, int], ...]:
 
 
 def _ends(cluster: OpenCluster, positions: Positions) -> dict[TopicPartition, int]:
-    inexact = {
-        TopicPartition(entry.remote_topic, entry.partition)
-        for found in positions.values()
-        for entry in found
-        if entry.translation is not None and not entry.translation.exact and entry.remote_topic
-    }
-    return end_offsets(cluster, inexact)
+    entries = (entry for found in positions.values() for entry in found if entry.translation is not None and not entry.translation.exact)
+    return end_offsets(cluster, {TopicPartition(entry.remote_topic, entry.partition) for entry in entries if entry.remote_topic})

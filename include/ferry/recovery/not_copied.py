@@ -19,8 +19,7 @@ from ferry.ledger.state import HEAD_KEY, fold_state
 from ferry.pipeline.run_plan import RunPlan, plan_run
 from ferry.recovery.options import RecoveryOptions
 
-# One run of a flow; its report.
-Copy = Callable[[OpenFlow, RunRequest], RunReport]
+Copy = Callable[[OpenFlow, RunRequest], RunReport]  # one run of a flow; its report
 # The second run copies what arrived during the first. If records still arrive then, a producer has not stopped.
 DRAIN_RUNS = 3
 
@@ -33,12 +32,9 @@ class NotCopied:
     partition: int
     remote_topic: str
     start: int
-    # None if the source does not answer.
-    end: int | None
-    # How many they are, without those that had come from the other cluster. None if the source does not answer.
-    offsets: int | None
-    # Empty if the only reason is that no run has copied them yet.
-    reason: str = ""
+    end: int | None  # None if the source does not answer
+    offsets: int | None  # how many they are, without those that had come from the other cluster. None if the source does not answer
+    reason: str = ""  # empty if the only reason is that no run has copied them yet
 
 
 def not_copied(planned: RunPlan, flow: Flow) -> tuple[NotCopied, ...]:
@@ -67,18 +63,14 @@ def perhaps_not_copied(opened: OpenFlow) -> tuple[tuple[NotCopied, ...], int | N
     records = opened.target.reader().read(flow.state_topic)
     heads = fold_state(((record.key, record.value) for record in records), place_of(flow.target, flow.state_topic)).heads
     is_heartbeats = flow.is_heartbeats
-    rest = tuple(
-        NotCopied(head.topic, head.partition, head.remote_topic, head.position, None, None)
-        for _, head in sorted(heads.items())
-        if not is_heartbeats(head.topic)
-    )
+    copied = [head for _, head in sorted(heads.items()) if not is_heartbeats(head.topic)]
+    rest = tuple(NotCopied(*head.key, head.remote_topic, head.position, None, None) for head in copied)
     # When a position last moved. Records of runs do not show it, because failed runs write them too.
     return rest, max((record.timestamp for record in records if record.key.startswith(HEAD_KEY)), default=None)
 
 
 def refuse_active_producers(opened: OpenFlow, seconds: float) -> None:
-    """RecoveryStopped when a log of the flow's source topics grows within `seconds`: a producer that still runs writes within that time, or
-    has nothing to write."""
+    """RecoveryStopped when a log of the source grows within `seconds`: a producer that still runs writes then, or has nothing to write."""
     before = source_ends(opened)
     time.sleep(seconds)
     moved = grown(before, source_ends(opened))
@@ -108,8 +100,7 @@ def source_ends(opened: OpenFlow) -> dict[TopicPartition, int]:
 
 
 def drain(opened: OpenFlow, options: RecoveryOptions, copy: Copy, say: Callable[[str], object]) -> int:
-    """Copy until nothing is left, and say so; returns the number of records. RecoveryStopped, with what is left after DRAIN_RUNS or what
-    failed."""
+    """Copy until nothing is left, and say so; the number of records. RecoveryStopped with what failed, or is left after DRAIN_RUNS."""
     flow, records = opened.flow, 0
     for number in range(DRAIN_RUNS):
         report = copy(opened, RunRequest(flow.name, options.part(f"drain{number}")))

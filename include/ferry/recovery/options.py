@@ -9,8 +9,7 @@ from enum import StrEnum
 
 from ferry.errors import ArgumentError
 
-# Longer than a restart of a client takes.
-QUIET_SECONDS = 5.0
+QUIET_SECONDS = 5.0  # longer than a restart of a client takes
 LONGEST_QUIET_SECONDS = 24 * 3600.0
 
 

@@ -8,8 +8,6 @@ If topics keep their names, the target's own records may be between the copies. 
 had read. Without it the smaller of two images is safe: the new one, or that of the checkpoint, which was made when both clusters answered.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,36 +31,31 @@ from ferry.syncs.checkpoints import newest_checkpoints
 from ferry.syncs.group_placing import Positions
 from ferry.syncs.mm2_topics import read_mm2_topic
 from ferry.syncs.names import SyncName
-from ferry.syncs.partition_translators import OffsetMaps, read_offset_maps
+from ferry.syncs.partition_translators import FoundMap, OffsetMaps, read_offset_maps
 from ferry.syncs.translated_groups import NO_OFFSETS, GroupLeftOut, TranslatedGroups, translated_groups, where_no_offset
 from ferry.translation.commit_metadata import carried
 from ferry.translation.offset_map import OffsetMap
 from ferry.translation.translated import Inexact, TranslatedPosition, Translation
 from ferry.wire.internal_records import Checkpoint
 
-# A commit marker may follow the last copy.
-MARKERS = 1
+MARKERS = 1  # a commit marker may follow the last copy
 
 
 @dataclass(frozen=True)
 class GroupReading:
-    """Positions by group, groups that are left out and why, and groups that could not be read.
-
-    `checkpoints_as_of` (ms): when the checkpoints were last brought up to date, 0 where that is not known; None if the positions are not
-    those of checkpoints.
-    """
+    """Positions by group, groups that are left out and why, and groups that could not be read."""
 
     positions: Positions
     left_out: tuple[Skipped, ...] = ()
     unread: tuple[str, ...] = ()
-    checkpoints_as_of: int | None = None
+    checkpoints_as_of: int | None = None  # (ms) when checkpoints were brought up to date; 0: not known; None: the positions are of none
     notices: tuple[str, ...] = ()
 
     @property
     def nothing_left(self) -> bool:
         return not self.positions and not self.unread
 
-    def without(self, groups: frozenset[str]) -> GroupReading:
+    def without(self, groups: frozenset[str]) -> "GroupReading":
         """The reading without these groups, which are done."""
         done = tuple(Skipped(f"group {group}", "it was moved already") for group in sorted(groups & set(self.positions)))
         positions = {group: found for group, found in self.positions.items() if group not in groups}
@@ -91,28 +84,19 @@ def groups_planned(
     if checked.options.mode is Mode.REHEARSAL:
         with watch.step("ask for the right to write groups"):
             unread = (*unread, *refused_groups(active.target, reading.positions))
-    return replace(
-        checked,
-        moves=moves,
-        unread=(*reading.unread, *unread),
-        left_out=reading.left_out,
-        checkpoints_as_of=reading.checkpoints_as_of,
-        notices=(*checked.notices, *age_notices(reading.checkpoints_as_of, time.time()), *reading.notices),
-    )
+    unread, as_of = (*reading.unread, *unread), reading.checkpoints_as_of
+    notices = (*checked.notices, *age_notices(as_of, time.time()), *reading.notices)
+    return replace(checked, moves=moves, unread=unread, left_out=reading.left_out, checkpoints_as_of=as_of, notices=notices)
 
 
 def groups_to_move(opened: OpenFlow, options: RecoveryOptions, *, away: bool = False, back: bool = False) -> GroupReading:
     """Positions of all groups of the filter on the target; with `back`, those of the target's groups on the source. Without groups that
-    this movement has already written. `away`: the source does not answer, so the newest checkpoints count.
-    """
+    this movement has already written. `away`: the source does not answer, so the newest checkpoints count."""
     state = read_recovery(opened, stable=options.writes)
     record = current_record(opened.flow, state)
     begun = stage_of(record) is Stage.FAILING_BACK if back else stage_of(record) is not Stage.REPLICATING
-    if away:
-        translated, as_of, notices = checkpointed_groups(opened)
-        reading = narrowed(translated, options.only, as_of, notices)
-    else:
-        reading = narrowed(translated_groups(opened, reverse=back), options.only, None, ())
+    translated, as_of, notices = checkpointed_groups(opened) if away else (translated_groups(opened, reverse=back), None, ())
+    reading = narrowed(translated, options.only, as_of, notices)
     return reading.without(done_groups(state, record)) if begun else reading
 
 
@@ -122,17 +106,14 @@ def narrowed(found: TranslatedGroups, only: str | None, as_of: int | None, notic
     ArgumentError if it matches no group: with a wrong name, nothing would be moved.
     """
     wanted = _pattern(only, found)
-    positions = {group: entries for group, entries in found.by_group().items() if not is_ferry_group(group) and wanted.fullmatch(group)}
+    groups = [group for group in found.groups if wanted.fullmatch(group) and not is_ferry_group(group)]
     named = [entry for entry in found.left_out if wanted.fullmatch(entry.group)]
     left_out = [Skipped(f"group {entry.group}", entry.reason) for entry in named if not entry.error]
     unread = tuple(f"group {entry.group}: {entry.error}: {entry.reason}" for entry in named if entry.error)
     # Groups that only read other topics are left out, so that the table shows those that matter.
-    placed = {group: found for group, found in positions.items() if _has_place(found)}
-    left_out += [
-        Skipped(f"group {group}", _without_place(positions.get(group, ())))
-        for group in found.groups
-        if group not in placed and wanted.fullmatch(group) and not is_ferry_group(group)
-    ]
+    known = found.by_group()
+    placed = {group: known[group] for group in groups if any(one.translation is not None or one.unread for one in known.get(group, ()))}
+    left_out += [Skipped(f"group {group}", _without_place(known.get(group, ()))) for group in groups if group not in placed]
     return GroupReading(placed, tuple(left_out), unread, as_of, notices)
 
 
@@ -143,11 +124,6 @@ def _pattern(only: str | None, found: TranslatedGroups) -> re.Pattern[str]:
     if only is not None and not any(map(wanted.fullmatch, names)):
         raise ArgumentError(f"--groups {only!r} matches the whole name of none of {count_of(len(names), 'group')}")
     return wanted
-
-
-def _has_place(entries: Iterable[TranslatedPosition]) -> bool:
-    """Whether the group has a position on the other cluster, or one that could not be read."""
-    return any(entry.translation is not None or entry.unread for entry in entries)
 
 
 def _without_place(entries: Sequence[TranslatedPosition]) -> str:
@@ -220,24 +196,13 @@ def _position(checkpoint: Checkpoint, origins: Mapping[TopicPartition, Head], ma
     if head is None:  # a topic of the target, whose copies the group read; the ledger of these copies is on the source
         translation = Translation(checkpoint.downstream_offset, Inexact.UNEXPLAINED)
     else:
-        known = maps.maps.get(head.key)
-        unread = head.key in maps.unread
-        problem = maps.problems.get(head.key, "" if known else f"the target has no topic {head.remote_topic}")
+        known, problem, unread = maps.get(head.key, FoundMap(problem=f"the target has no topic {head.remote_topic}"))
         if known is not None:
             translation = checkpoint_image(known, checkpoint, one_name=head.topic == head.remote_topic)
     metadata, translation = carried(checkpoint.metadata, translation, unshifted=False)
-    return TranslatedPosition(
-        checkpoint.group,
-        head.topic if head else checkpoint.topic,
-        checkpoint.partition,
-        checkpoint.topic,
-        checkpoint.upstream_offset,
-        translation,
-        metadata,
-        problem,
-        unread,
-        checkpoint.metadata,
-    )
+    own = head.key if head else TopicPartition(checkpoint.topic, checkpoint.partition)
+    offset, kept = checkpoint.upstream_offset, checkpoint.metadata
+    return TranslatedPosition(checkpoint.group, *own, checkpoint.topic, offset, translation, metadata, problem, unread, kept)
 
 
 def checkpoint_image(known: OffsetMap, checkpoint: Checkpoint, *, one_name: bool) -> Translation:

@@ -29,27 +29,23 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class RecoveryPlan:
-    """What would be written. `away`: why the source does not answer; empty if it does.
-
-    `known_until` (ms): when records were last copied, if the source does not answer (None: not known). `problems`: a person should solve
-    them first; they do not stop a failover.
-    """
+    """What would be written."""
 
     options: RecoveryOptions
     flow: str
     stage: str = ""
-    away: str = ""
+    away: str = ""  # why the source does not answer; empty if it does
     source_cluster: str = ""
     moves: tuple[GroupMove, ...] = ()
     unread: tuple[str, ...] = ()
     left_out: tuple[Skipped, ...] = ()
     checkpoints_as_of: int | None = None
     missing: tuple[NotCopied, ...] = ()
-    known_until: int | None = None
+    known_until: int | None = None  # (ms) when records were last copied, if the source does not answer (None: not known)
     losses: tuple[str, ...] = ()
     copy: str = ""
     notices: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()  # a person should solve them first; they do not stop a failover
     steps: tuple[tuple[str, float], ...] = ()
 
     @property
@@ -94,12 +90,9 @@ class RecoveryPlan:
 class RecoveryReport:
     """What was done."""
 
-    # The plan that a person confirmed.
-    plan: RecoveryPlan
-    # The flow's record now.
-    record: RecoveryRecord
-    # The result of each group.
-    groups: tuple[GroupOutcome, ...] = ()
+    plan: RecoveryPlan  # the plan that a person confirmed
+    record: RecoveryRecord  # the flow's record now
+    groups: tuple[GroupOutcome, ...] = ()  # the result of each group
     reverse: tuple[str, ...] = ()
     verified: str = ""
     problems: tuple[str, ...] = ()

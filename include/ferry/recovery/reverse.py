@@ -77,12 +77,8 @@ def start_positions(reverse: OpenFlow, state: FlowState, record: RecoveryRecord)
     """Where partitions begin that the reverse flow has never copied. Both clusters must answer. `state`, `record`: of the flow itself."""
     cut = cut_of(state, record)
     topics, heads = reverse.source.admin.topics(), reverse.state.heads
-    return {
-        key: start_of(cut.get(name), topics[name].topic_id, key.partition)
-        for name in _renamed(reverse.flow, topics)
-        for key in (TopicPartition(name, number) for number in range(topics[name].partitions))
-        if key not in heads
-    }
+    keys = [TopicPartition(name, number) for name in _renamed(reverse.flow, topics) for number in range(topics[name].partitions)]
+    return {key: start_of(cut.get(key.topic), topics[key.topic].topic_id, key.partition) for key in keys if key not in heads}
 
 
 def start_of(cut: CutEnds | None, topic_id: str | None, partition: int) -> int:

@@ -118,16 +118,11 @@ def plan_switch_over(switch: SwitchOver, checked: RecoveryPlan) -> RecoveryPlan:
     checked = groups_planned(switch.flow, switch.active, checked, watch, back=switch.back)
     with watch.step("what is not copied"):
         missing, problems = _missing(switch, options)
-    return replace(
-        checked,
-        moves=tuple(
-            replace(move, obstacle=_why(move.members_at_origin, switch)) if move.members_at_origin and not move.obstacle else move
-            for move in checked.moves
-        ),
-        missing=missing,
-        problems=(*checked.problems, *problems),
-        steps=watch.steps,
+    moves = tuple(
+        replace(move, obstacle=move.obstacle or _why(move.members_at_origin, switch)) if move.members_at_origin else move
+        for move in checked.moves
     )
+    return replace(checked, moves=moves, missing=missing, problems=(*checked.problems, *problems), steps=watch.steps)
 
 
 def carry_out_switch_over(switch: SwitchOver, plan: RecoveryPlan, confirmed: Confirmation, proven: str) -> RecoveryReport:

@@ -40,8 +40,6 @@ _children: dict[Path, subprocess.Popen[bytes]] = {}
 
 @dataclass
 class LocalBroker:
-    """A running (or stopped) broker."""
-
     name: str
     directory: Path
     port: int
@@ -96,8 +94,7 @@ class LocalBroker:
     @property
     def pid(self) -> int:
         """Of its process; 0 if it does not run."""
-        process = self._process()
-        return 0 if process is None else process.pid
+        return process.pid if (process := self._process()) else 0
 
     def answers(self) -> bool:
         """Whether it answers a client and names itself among the brokers."""
@@ -120,23 +117,19 @@ class LocalBroker:
 
     def stop(self) -> None:
         """Let it shut down; kill it if that takes too long. Does nothing if it does not run."""
-        process = self._process()
-        if process is None:
-            return
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.terminate()
-            process.resume()
-        if not self._ended():
-            self.kill()
+        if process := self._process():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.terminate()
+                process.resume()
+            if not self._ended():
+                self.kill()
 
     def kill(self) -> None:
         """SIGKILL; returns when it has ended. Does nothing if it does not run."""
-        process = self._process()
-        if process is None:
-            return
-        process.send_signal(signal.SIGKILL)
-        if not self._ended():
-            raise SandboxFailed(f"cluster {self.name}: process {process.pid} survives SIGKILL")
+        if process := self._process():
+            process.send_signal(signal.SIGKILL)
+            if not self._ended():
+                raise SandboxFailed(f"cluster {self.name}: process {process.pid} survives SIGKILL")
 
     def _java_options(self) -> Sequence[str]:
         return JAVA_OPTIONS
@@ -147,7 +140,14 @@ class LocalBroker:
         with (self.directory / "server.log").open("ab") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
         _children[self.properties_file] = process
-        self._wait_until_it_answers(process)
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                raise SandboxFailed(f"cluster {self.name} ended with code {process.returncode}; its log ends with:\n{self._log_tail()}")
+            if listens(self.port) and self.answers():
+                return
+            time.sleep(POLL_SECONDS)
+        raise SandboxFailed(f"cluster {self.name} did not answer within {START_SECONDS:.0f} s; its log ends with:\n{self._log_tail()}")
 
     def _ended(self) -> bool:
         """Wait for the process to end, whether it is a child of this process or not."""
@@ -167,20 +167,9 @@ class LocalBroker:
         return find_process(self.properties_file)
 
     def _save(self) -> None:
-        content = {**asdict(self), "directory": str(self.directory)}
         scratch = self.directory / f"{STATE_FILE}.new"
-        scratch.write_text(json.dumps(content), encoding="utf-8")
+        scratch.write_text(json.dumps({**asdict(self), "directory": str(self.directory)}), encoding="utf-8")
         scratch.replace(self.directory / STATE_FILE)
-
-    def _wait_until_it_answers(self, process: subprocess.Popen[bytes]) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            if process.poll() is not None:
-                raise SandboxFailed(f"cluster {self.name} ended with code {process.returncode}; its log ends with:\n{self._log_tail()}")
-            if listens(self.port) and self.answers():
-                return
-            time.sleep(POLL_SECONDS)
-        raise SandboxFailed(f"cluster {self.name} did not answer within {START_SECONDS:.0f} s; its log ends with:\n{self._log_tail()}")
 
     def _log_tail(self) -> str:
         text = (self.directory / "server.log").read_text(encoding="utf-8", errors="replace")

@@ -19,7 +19,7 @@ from pathlib import Path
 from ferry.cache import cache_directory
 from ferry.errors import ArgumentError, FerryError
 
-Coordinate = tuple[str, str, str]
+Coordinate = tuple[str, str, str]  # group, artifact, version
 
 KAFKA_VERSION = "4.3.1"
 # The broker's jars have no SLF4J binding; without one a broker logs nothing.
@@ -38,10 +38,7 @@ def broker_jars() -> Path:
 
 
 def resolve_jars(name: str, coordinates: Sequence[Coordinate]) -> Path:
-    """Directory with the jars of `coordinates` (group, artifact, version) and of all that they depend on; its name begins with `name`.
-
-    JarsMissing when one cannot be downloaded; ArgumentError without Java.
-    """
+    """The directory with these jars and all that they depend on; its name begins with `name`. JarsMissing; ArgumentError without Java."""
     digest = hashlib.sha256("\n".join(":".join(one) for one in sorted(coordinates)).encode()).hexdigest()[:10]
     directory = cache_directory() / f"{name}-{coordinates[0][2]}-{digest}"
     if directory.is_dir():
@@ -49,12 +46,15 @@ def resolve_jars(name: str, coordinates: Sequence[Coordinate]) -> Path:
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
     except OSError as problem:  # for example the home of a service user
-        raise ArgumentError(
-            f"{directory.parent} cannot be made ({problem.strerror}): set FERRY_CACHE to a folder for Kafka's jars"
-        ) from None
+        what = f"{directory.parent} cannot be made ({problem.strerror}): set FERRY_CACHE to a folder for Kafka's jars"
+        raise ArgumentError(what) from None
     with locked(directory.parent / "resolve.lock", os.O_WRONLY | os.O_CREAT):
         if not directory.is_dir():
-            _resolve(directory, coordinates)
+            with tempfile.TemporaryDirectory(dir=directory.parent, prefix="resolving-") as scratch:
+                jars = Path(scratch) / "jars"
+                for coordinate in coordinates:
+                    _retrieve(coordinate, jars)
+                jars.rename(directory)
     return directory
 
 
@@ -67,14 +67,6 @@ def java() -> str:
     if not os.access(found, os.X_OK):
         raise ArgumentError(f"JAVA_HOME={home} has no bin/java: set it to a Java 17 or newer, or unset it")
     return found
-
-
-def _resolve(directory: Path, coordinates: Sequence[Coordinate]) -> None:
-    with tempfile.TemporaryDirectory(dir=directory.parent, prefix="resolving-") as scratch:
-        jars = Path(scratch) / "jars"
-        for coordinate in coordinates:
-            _retrieve(coordinate, jars)
-        jars.rename(directory)
 
 
 def _retrieve(coordinate: Coordinate, jars: Path) -> None:

@@ -108,8 +108,7 @@ def _running(directory: Path, name: str) -> LocalBroker:
 
 
 def _remove(directory: Path) -> None:
-    cluster = LocalBroker.load(directory)
-    if cluster is not None:
+    if cluster := LocalBroker.load(directory):
         cluster.stop()
     kill_all(directory / PROPERTIES_FILE)  # an interrupted format, or a broker whose state file was removed by hand
     shutil.rmtree(directory, ignore_errors=True)

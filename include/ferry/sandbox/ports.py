@@ -10,6 +10,7 @@ import secrets
 import socket
 import tempfile
 import threading
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -64,11 +65,10 @@ def _ephemeral_start() -> int:
 
 def _reserve(port: int) -> bool:
     """Whether no other process has reserved it."""
-    try:
+    with suppress(OSError):
         fcntl.lockf(_reservations(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
-    except OSError:
-        return False
-    return True
+        return True
+    return False
 
 
 @cache
@@ -78,11 +78,9 @@ def _reservations() -> int:
 
 
 def _can_bind(port: int) -> bool:
-    with socket.socket() as probe:
+    with socket.socket() as probe, suppress(OSError):
         # As a broker does it: connections of a killed broker that have not expired yet do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
+        probe.bind(("127.0.0.1", port))
         return True
+    return False

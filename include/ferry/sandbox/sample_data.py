@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -45,21 +46,17 @@ def load_sample_topics(bootstrap: str, *, seed: int = 1, records: int = 2_000) -
     randomness = random.Random(seed)  # noqa: S311 - sample data
     topics = {f"orders-{codec}": {"compression.type": "producer"} for codec in CODECS}
     topics |= {"accounts": {"cleanup.policy": "compact"}, "payments": {}, "clicks": {}}
-    _create(bootstrap, topics)
-    added = {f"orders-{codec}": _plain(bootstrap, f"orders-{codec}", codec, _records(records, randomness)) for codec in CODECS}
-    added["clicks"] = _plain(bootstrap, "clicks", "lz4", _records(records * 5, randomness))
-    added["accounts"] = _plain(bootstrap, "accounts", "zstd", _accounts(records, randomness))
-    added["payments"], aborted = _transactions(bootstrap, "payments", records, randomness)
-    return SampleSummary(added, aborted)
-
-
-def _create(bootstrap: str, topics: dict[str, dict[str, str]]) -> None:
     client = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
     existing = client.list_topics(timeout=15).topics
     missing = [NewTopic(name, 6 if name == "clicks" else 3, 1, config=config) for name, config in topics.items() if name not in existing]
     if missing:
         for future in client.create_topics(missing).values():
             future.result()
+    added = {f"orders-{codec}": _plain(bootstrap, f"orders-{codec}", codec, _records(records, randomness)) for codec in CODECS}
+    added["clicks"] = _plain(bootstrap, "clicks", "lz4", _records(records * 5, randomness))
+    added["accounts"] = _plain(bootstrap, "accounts", "zstd", _accounts(records, randomness))
+    added["payments"], aborted = _transactions(bootstrap, "payments", records, randomness)
+    return SampleSummary(added, aborted)
 
 
 def _records(count: int, randomness: random.Random) -> Iterator[Record]:
@@ -113,11 +110,10 @@ def _transactions(bootstrap: str, topic: str, count: int, randomness: random.Ran
 
 def _await_markers(bootstrap: str, topic: str) -> None:
     """Wait for the transactions' markers. A commit returns before they are written; until then readers and runs stop before the records."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": "ferry-sample", **QUIET}
     levels = ("read_committed", "read_uncommitted")
-    readers = [
-        Consumer({"bootstrap.servers": bootstrap, "group.id": "ferry-sample", "isolation.level": level, **QUIET}) for level in levels
-    ]
-    try:
+    with ExitStack() as stack:
+        readers = [stack.enter_context(closing(Consumer({**settings, "isolation.level": level}))) for level in levels]
         deadline = time.monotonic() + FLUSH_SECONDS
         for number in readers[0].list_topics(topic, timeout=15).topics[topic].partitions:
             partition = TopicPartition(topic, number)
@@ -125,9 +121,6 @@ def _await_markers(bootstrap: str, topic: str) -> None:
                 if time.monotonic() > deadline:
                     raise SampleNotWritten(f"{bootstrap}: a transaction of {topic} was not settled in {FLUSH_SECONDS:.0f} s")
                 time.sleep(0.01)
-    finally:
-        for reader in readers:
-            reader.close()
 
 
 def _deliver(producer: Producer, topic: str) -> None:
@@ -155,15 +148,12 @@ def _produce(producer: Producer, topic: str, record: Record, timestamp: int = 0)
 
 def read_in_part(bootstrap: str, group: str, topic: str) -> int:
     """Commit the middle of each partition for `group`; how many partitions there are."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False, **QUIET})
-    try:
+    with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False, **QUIET})) as consumer:
         partitions = sorted(consumer.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions)
         ends = [consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=ANSWER_SECONDS) for number in partitions]
         places = [TopicPartition(topic, number, (low + high) // 2) for number, (low, high) in zip(partitions, ends, strict=True)]
         commit(consumer, places)
         return len(places)
-    finally:
-        consumer.close()
 
 
 @retry(retry=retry_if_exception_type(KafkaException), stop=stop_after_delay(COORDINATOR_SECONDS), wait=wait_fixed(0.05), reraise=True)

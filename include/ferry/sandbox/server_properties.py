@@ -62,10 +62,7 @@ def new_cluster_id() -> str:
 
 
 def format_storage(path: Path, jars: Path, identity: str, options: Sequence[str] = (), java_options: Sequence[str] = ()) -> None:
-    """Give the storage of that server.properties its cluster id. `jars`: of its release. `options`: more of the storage tool's.
-
-    SandboxFailed with what the tool said.
-    """
+    """Give the storage its cluster id. `jars`: of its release. `options`: of the storage tool. SandboxFailed with what the tool said."""
     command = [java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", *java_options, "-cp", f"{jars}/*", STORAGE_TOOL, "format"]
     command += [f"--cluster-id={identity}", "--config", str(path), *options]  # an id may begin with a dash
     try:

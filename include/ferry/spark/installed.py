@@ -5,8 +5,6 @@ and worker compiles them again; the installed package has the same modules compi
 first converts an argument for the JVM.
 """
 
-from __future__ import annotations
-
 import importlib.machinery
 import sys
 from collections.abc import Iterator

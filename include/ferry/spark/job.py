@@ -4,18 +4,18 @@ Ferry uses only RDDs, so Spark starts no SQL engine. The driver reads the config
 closures.
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from pyspark import SparkConf, SparkContext
 
-from ferry.config import load_config
+from ferry.config import Flow, load_config
+from ferry.config.connections import Lookup
 from ferry.copying.lanes import FEWEST_LANES, MOST_LANES
 from ferry.copying.progress import named_when_slow
 from ferry.copying.request import RunRequest
@@ -24,15 +24,10 @@ from ferry.ledger.open_flow import open_flow
 from ferry.pipeline.run import open_run
 from ferry.spark.executors import task_slots
 from ferry.spark.installed import without_pandas
-from ferry.spark.runner import SparkLaneRunner, SparkRangeRunner
+from ferry.spark.runner import SparkLaneRunner, run_ranges
 from ferry.verify.request import VerifyRequest
 from ferry.verify.results_topic import write_report
 from ferry.verify.verifying import verify
-
-if TYPE_CHECKING:
-    from ferry.config import Flow
-    from ferry.config.connections import Lookup
-
 
 R = TypeVar("R", RunRequest, VerifyRequest)
 
@@ -48,14 +43,11 @@ def copy_main(connections: Lookup | None) -> int:
 
 
 def verify_main(connections: Lookup | None) -> int:
-    """Run one verify job, with ranges as Spark tasks. It writes the report to the runs topic, where the submitting process reads it.
-
-    The exit code is 0 if there is a report, whatever the report says.
-    """
+    """Run one verify job, with ranges as Spark tasks. Returns the exit code: 0 if there is a report in the runs topic, whatever it says."""
 
     def work(flow: Flow, request: VerifyRequest, context: SparkContext, tasks: int) -> None:
         with open_flow(flow) as opened:
-            write_report(opened, verify(opened, request, SparkRangeRunner(context, tasks, say).run, say))
+            write_report(opened, verify(opened, request, partial(run_ranges, context=context, tasks=tasks, say=say), say))
 
     return run_job("verify", connections, VerifyRequest.from_json, work, lanes=FEWEST_LANES)
 
@@ -80,10 +72,8 @@ def run_job(
             master = settings.get("spark.master")  # an external spark-submit may have set it otherwise
             with named_when_slow(say, f"waiting for Spark to start on {master}" if master else "waiting for Spark to start"):
                 context = SparkContext(conf=settings)
-        try:
+        with context:
             work(flow, request, context, flow.tasks_max or most_tasks(context, flow.lanes or lanes))
-        finally:
-            context.stop()
     except FerryError as problem:
         say(f"ferry: {type(problem).__name__}: {problem}")
         return int(problem.exit_code)

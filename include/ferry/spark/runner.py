@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from pyspark import SparkContext, TaskContext
 
+from ferry.config import Flow
 from ferry.copying.lane import LOOK_SECONDS as LANE_LOOK_SECONDS
 from ferry.copying.lane_attempts import WORKER_DIED
 from ferry.copying.lane_messages import CopyJob, Failure, LaneResult, LaneTask
@@ -27,7 +28,7 @@ from ferry.copying.lanes import balance, task_groups
 from ferry.copying.progress import FIRST_SECONDS, REPEAT_SECONDS, beside
 from ferry.ending import show_warnings
 from ferry.errors import NoExecutors
-from ferry.ledger.open_flow import OpenFlow
+from ferry.ledger.open_flow import OpenFlow, open_flow
 from ferry.spark.executors import executors, task_slots
 from ferry.verify.comparison import RangeResult, VerifyRange
 from ferry.verify.range_runner import verify_ranges
@@ -53,14 +54,12 @@ LEAVE_SECONDS = 2 * LANE_LOOK_SECONDS
 LOST = Failure("WorkerLost", WORKER_DIED, passing=True)
 
 
-class _SparkRunner:
+class SparkLaneRunner:
+    """Spreads lanes over at most `tasks` Spark tasks. Tasks that find no free core wait for one."""
+
     def __init__(self, context: SparkContext, tasks: int, say: Callable[[str], None]) -> None:
         self._context, self._tasks, self._say = context, tasks, say
         self._job_groups: dict[int, str] = {}  # by lane
-
-
-class SparkLaneRunner(_SparkRunner):
-    """Spreads lanes over at most `tasks` Spark tasks. Tasks that find no free core wait for one."""
 
     @property
     def width(self) -> int:
@@ -87,9 +86,9 @@ class SparkLaneRunner(_SparkRunner):
         self._job_groups |= {task.lane: name for task in group}
         return name
 
-    def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
+    def run(self, opened: OpenFlow, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         """Results as groups finish. Lost lanes run again beside the other groups."""
-        beside = LANES_BESIDE if is_far(job.flow) else 1
+        beside = LANES_BESIDE if is_far(opened) else 1
         groups = task_groups(tasks, self._tasks, beside)
         width = min(self._tasks, len(groups))
         if job.bytes_per_second is not None and groups:
@@ -127,24 +126,27 @@ def _warm(numbers: Sequence[int]) -> Sequence[int]:
 
 
 def run_group(job: CopyJob, group: Sequence[LaneTask]) -> Iterator[LaneResult]:
-    context = TaskContext.get()
-    if context is not None and context.attemptNumber() > 0:
-        return iter(())
-    return run_lanes(job, group)
+    if (context := TaskContext.get()) and context.attemptNumber() > 0:
+        return
+    with open_flow(job.flow) as opened:
+        yield from run_lanes(opened, job, group)
 
 
-class SparkRangeRunner(_SparkRunner):
-    """Spreads ranges over Spark tasks, `tasks` at a time."""
+def verify_group(flow: Flow, run_id: str, group: Sequence[VerifyRange]) -> Iterator[RangeResult]:
+    with open_flow(flow) as opened:
+        yield from verify_ranges(opened, run_id, group)
 
-    def run(self, opened: OpenFlow, run_id: str, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
-        """Results as groups finish; ranges of groups that failed have none."""
-        groups = balance(ranges, self._tasks * RANGE_GROUPS_A_TASK)
-        compare = partial(verify_ranges, opened.flow, run_id)
-        for group, results in run_groups(self._context, deque(groups), compare, self._say, width=self._tasks):
-            if isinstance(results, str):
-                log.warning("the Spark task of %d ranges failed: %s", len(group), results)
-            else:
-                yield from results
+
+def run_ranges(
+    opened: OpenFlow, run_id: str, ranges: Sequence[VerifyRange], *, context: SparkContext, tasks: int, say: Callable[[str], None]
+) -> Iterator[RangeResult]:
+    """Spread ranges over Spark tasks, `tasks` at a time. Results as groups finish; ranges of groups that failed have none."""
+    groups = balance(ranges, tasks * RANGE_GROUPS_A_TASK)
+    for group, results in run_groups(context, deque(groups), partial(verify_group, opened.flow, run_id), say, width=tasks):
+        if isinstance(results, str):
+            log.warning("the Spark task of %d ranges failed: %s", len(group), results)
+        else:
+            yield from results
 
 
 def run_groups(

@@ -97,8 +97,6 @@ def _has_directories(spark_home: Path) -> bool:
 def _made_from(spark_home: Path) -> str:
     home = os.environ.get("JAVA_HOME")
     java = Path(home) / "bin" / "java" if home else Path(shutil.which("java") or "java")
-    parts = []
-    for path in (java.resolve(), spark_home.resolve() / "jars"):
-        changed = path.stat().st_mtime_ns if path.exists() else 0
-        parts.append(f"{path} {changed}")
+    paths = (java.resolve(), spark_home.resolve() / "jars")
+    parts = [f"{path} {path.stat().st_mtime_ns if path.exists() else 0}" for path in paths]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]

@@ -68,10 +68,9 @@ def submit_job(job: str, config: Path, request: RunRequest | VerifyRequest, mast
         ) as process,
         _ended_with_this(process),
     ):
-        if process.stdout is not None:
-            for text in process.stdout:
-                if not any(noise in text for noise in NOISE) and text.strip():
-                    say(text.rstrip())
+        for text in process.stdout or ():
+            if not any(noise in text for noise in NOISE) and text.strip():
+                say(text.rstrip())
     archive.keep(good=process.returncode == 0)
     return process.returncode
 
@@ -113,11 +112,9 @@ def job_file(job: str) -> Path:
 
 
 def _answers(host: str, port: int) -> bool:
-    try:
-        with socket.create_connection((host, port), CONNECT_SECONDS):
-            return True
-    except OSError:
-        return False
+    with contextlib.suppress(OSError), socket.create_connection((host, port), CONNECT_SECONDS):
+        return True
+    return False
 
 
 @contextlib.contextmanager

@@ -3,8 +3,6 @@
 Otherwise every worker would import them itself, for half a CPU second.
 """
 
-from __future__ import annotations
-
 from ferry.spark.installed import prefer_installed_pyspark
 
 prefer_installed_pyspark()

@@ -28,8 +28,7 @@ from ferry.policy.selection import TopicRules
 from ferry.syncs.sync_scope import sync_scope
 
 ANYTHING = "*"
-# Appended to a prefix, it makes a topic name, from which the policy makes a remote name.
-_PROBE = "0"
+_PROBE = "0"  # appended to a prefix, it makes a topic name, from which the policy makes a remote name
 Problems = dict[AclBinding, "FerryError"]
 
 
@@ -47,18 +46,12 @@ class AclRules:
 class AclPlan:
     """What to do about ACLs of the target. `missing` and `renewed` are as Ferry will own them."""
 
-    # To create.
-    missing: tuple[OwnedAcl, ...] = ()
-    # Ferry owns them, and no source ACL asks for them.
-    surplus: tuple[AclBinding, ...] = ()
-    # Ferry owns them, and other source ACLs ask for them than before.
-    renewed: tuple[OwnedAcl, ...] = ()
-    # Ferry owns them, and they no longer exist.
-    void: tuple[AclBinding, ...] = ()
-    # (source ACL, reason).
-    skipped: tuple[tuple[AclBinding, str], ...] = ()
-    # How many existed already.
-    present: int = 0
+    missing: tuple[OwnedAcl, ...] = ()  # to create
+    surplus: tuple[AclBinding, ...] = ()  # Ferry owns them, and no source ACL asks for them
+    renewed: tuple[OwnedAcl, ...] = ()  # Ferry owns them, and other source ACLs ask for them than before
+    void: tuple[AclBinding, ...] = ()  # Ferry owns them, and they no longer exist
+    skipped: tuple[tuple[AclBinding, str], ...] = ()  # (source ACL, reason)
+    present: int = 0  # how many existed already
 
 
 @dataclass(frozen=True)
@@ -135,10 +128,10 @@ def _prefix(prefix: str, rules: AclRules) -> str | _NoImage:
 def sync_acls(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
     """Create the ACLs that are missing on the target. NotAuthorized without Describe on either cluster, ClusterUnreachable, ConfigError."""
     flow = opened.flow
-    here = read_acls(flow.source)
+    here = read_acls(opened.source)
     if here is None:
         return _without_authorizer(flow.source, "there are no ACLs to copy")
-    there = read_acls(flow.target, to_alter=not (dry_run or flow.acls.report_only))
+    there = read_acls(opened.target, to_alter=not (dry_run or flow.acls.report_only))
     if there is None:
         return _without_authorizer(flow.target, "it takes no ACLs")
     scope = sync_scope(opened)
@@ -161,7 +154,7 @@ def _apply(opened: OpenFlow, plan: AclPlan) -> Problems:
     records += [(encode_state(OwnedAcl(binding))[0], None) for binding in sorted(gone)]
     if records:
         ensure_internal_topics(flow, target)
-        append_records(flow.target, {flow.state_topic: records})
+        append_records(opened.target, {flow.state_topic: records})
         opened.anew()
     return problems
 

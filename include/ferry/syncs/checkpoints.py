@@ -2,8 +2,7 @@
 
 The records are MM2's, in `<source>.checkpoints.internal` on the target. They are written by MM2's rule (MirrorCheckpointTask): the newest
 record of the topic for each group and partition counts. A position is written when there is no record, when the group went back at the
-source, or when its downstream offset has grown. Ferry writes its exact translation, for every partition that a group has an offset for,
-from the first run on.
+source, or when its downstream offset has grown. From the first run on, every partition that a group has an offset for has a checkpoint.
 """
 
 import time
@@ -47,7 +46,7 @@ def sync_checkpoints(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
     measured: tuple[Measurement, ...] = ()
     if plan.due and not dry_run:
         records = [(checkpoint.encode_key(), checkpoint.encode_value()) for checkpoint, _ in plan.due]
-        append_records(flow.target, {topic.name: records}, partition=PARTITION, timestamp=queried)
+        append_records(opened.target, {topic.name: records}, partition=PARTITION, timestamp=queried)
         measured = _latencies(flow, plan, time.time_ns() // 1_000_000 - queried)
     changes += tuple(_change(checkpoint, before) for checkpoint, before in plan.due)
     left_out = [Skipped(f"group {entry.group}", entry.reason) for entry in groups.left_out if not entry.error]
@@ -104,13 +103,8 @@ def newest_checkpoints(checkpoints: Iterable[Checkpoint]) -> dict[CheckpointKey,
 def _latencies(flow: Flow, plan: CheckpointPlan, milliseconds: int) -> tuple[Measurement, ...]:
     """MM2's checkpoint-latency-ms of each checkpoint that was written: they were all acknowledged together, and each of them once."""
     aliases = {"source": flow.source.alias, "target": flow.target.alias}
-    return tuple(
-        Measurement(
-            f"{LATENCY}{statistic}", milliseconds, {**aliases, "group": one.group, "topic": one.topic, "partition": str(one.partition)}
-        )
-        for one, _ in plan.due
-        for statistic in ("", "-min", "-max", "-avg")
-    )
+    tags = [{**aliases, "group": one.group, "topic": one.topic, "partition": str(one.partition)} for one, _ in plan.due]
+    return tuple(Measurement(f"{LATENCY}{name}", milliseconds, one) for one in tags for name in ("", "-min", "-max", "-avg"))
 
 
 def _change(now: Checkpoint, before: Checkpoint | None) -> Change:

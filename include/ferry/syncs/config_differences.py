@@ -40,15 +40,11 @@ class ConfigDifference:
     topic: str
     remote_topic: str
     name: str
-    # The source topic's value.
-    here: str
-    # The remote topic's value.
-    there: str
-    # It completes "the target …".
-    effect: str
+    here: str  # the source topic's value
+    there: str  # the remote topic's value
+    effect: str  # it completes "the target …"
     remedy: str
-    # Ferry does not copy to such a topic.
-    refused: bool = False
+    refused: bool = False  # Ferry does not copy to such a topic
 
 
 def config_differences(flow: Flow, topic: str, remote_topic: str, source: Entries, remote: Entries) -> list[ConfigDifference]:
@@ -56,31 +52,21 @@ def config_differences(flow: Flow, topic: str, remote_topic: str, source: Entrie
     here, there = _told(source), _told(remote)
     effects = (*_refusals(here, there), *_deletions(here, there))
     found = [(name, effect, _remedy(flow, name, source.get(name), remote.get(name))) for name, effect in effects]
-    return [
-        ConfigDifference(
-            topic,
-            remote_topic,
-            name,
-            here.get(name, "not known"),
-            there.get(name, "not known"),
-            effect,
-            remedy,
-            refused=name == TIMESTAMP_TYPE,
-        )
-        for name, effect, remedy in (*found, *_lost(flow, topic, here))
-    ]
+    differences = []
+    for name, effect, remedy in (*found, *_lost(flow, topic, here)):
+        values = here.get(name, "not known"), there.get(name, "not known")
+        differences.append(ConfigDifference(topic, remote_topic, name, *values, effect, remedy, refused=name == TIMESTAMP_TYPE))
+    return differences
 
 
 def by_kind(differences: Iterable[ConfigDifference]) -> list[tuple[str, ConfigDifference]]:
     """All topics with the same difference, for people, and the difference; those that Ferry does not copy to come first."""
     alike = grouped((replace(entry, topic="", remote_topic=""), entry.remote_topic) for entry in differences)
-    return [
-        (
-            f"{kind.name}={kind.there or EMPTY} of {some_of(sorted(topics))}, {kind.here or EMPTY} at the source: the target {kind.effect}",
-            kind,
-        )
-        for kind, topics in sorted(alike.items(), key=lambda pair: not pair[0].refused)
-    ]
+    found = []
+    for kind, topics in sorted(alike.items(), key=lambda pair: not pair[0].refused):
+        values = f"{kind.name}={kind.there or EMPTY} of {some_of(sorted(topics))}, {kind.here or EMPTY} at the source"
+        found.append((f"{values}: the target {kind.effect}", kind))
+    return found
 
 
 def told(differences: Iterable[ConfigDifference]) -> tuple[str, ...]:
@@ -91,19 +77,13 @@ def told(differences: Iterable[ConfigDifference]) -> tuple[str, ...]:
 def tombstones_kept(flow: Flow, configs: Mapping[str, Entries]) -> dict[str, float]:
     """For how many seconds compacted topics of the source keep tombstones at least. Nobody deletes heartbeats."""
     is_heartbeats = flow.is_heartbeats
-    known = {topic: _told(entries) for topic, entries in configs.items() if not is_heartbeats(topic)}
-    return {
-        topic: int(config[DELETE_RETENTION]) / 1000
-        for topic, config in known.items()
-        if _has(config, CLEANUP, DELETE_RETENTION) and _compacts(config)
-    }
+    known = ((topic, _told(entries)) for topic, entries in configs.items() if not is_heartbeats(topic))
+    compacted = {topic: config for topic, config in known if _has(config, CLEANUP, DELETE_RETENTION) and _compacts(config)}
+    return {topic: int(config[DELETE_RETENTION]) / 1000 for topic, config in compacted.items()}
 
 
 def tombstones_lost(kept: Mapping[str, float], since: Mapping[str, float]) -> str:
-    """What may happen if the seconds in `since` are between two runs of a topic, and what to do, for people; empty: nothing.
-
-    `kept`: as of tombstones_kept.
-    """
+    """What may happen if the seconds in `since` are between two runs of a topic, and what to do. `kept`: as of tombstones_kept."""
     short = sorted(topic for topic, least in kept.items() if least <= since[topic])
     if not short:
         return ""

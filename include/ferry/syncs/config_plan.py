@@ -27,8 +27,7 @@ REMOTE_STORAGE = frozenset(
 )
 # Without these a remote topic would lose other records than its source. Ferry leaves out all others if the target refuses them.
 NEEDED = frozenset({"cleanup.policy"})
-# cleanup.policy of a topic that keeps all records, since Kafka 4.1 (KIP-1161).
-EMPTY = "(empty)"
+EMPTY = "(empty)"  # cleanup.policy of a topic that keeps all records, since Kafka 4.1 (KIP-1161)
 _REPLACES_TIMESTAMPS = "a remote topic that replaces timestamps is not copied to"
 
 
@@ -116,15 +115,14 @@ def _why_default_is_unknown(name: str, rules: ConfigRules) -> str:
     return rules.target.hidden if name == BATCH_LIMIT else ""
 
 
-def wants_remote_storage(source: Entries) -> bool:
-    """Whether the source topic has entries that a target without remote storage would refuse."""
-    return any(name in source and source[name].origin is not ConfigOrigin.DEFAULT for name in REMOTE_STORAGE)
+def depends_on_brokers(source: Entries, target: Entries) -> bool:
+    """Whether the plan depends on the target's brokers: on their remote storage, or on their default of max.message.bytes.
 
-
-def needs_default_limit(source: Entries, target: Entries) -> bool:
-    """Whether the plan depends on the target's default of max.message.bytes: the remote topic sets it, and the source does not."""
+    That default counts if the remote topic sets the limit, and the source does not.
+    """
     here, there = source.get(BATCH_LIMIT), target.get(BATCH_LIMIT)
-    return here is not None and here.origin is not ConfigOrigin.TOPIC and there is not None and there.origin is ConfigOrigin.TOPIC
+    limit = here is not None and here.origin is not ConfigOrigin.TOPIC and there is not None and there.origin is ConfigOrigin.TOPIC
+    return limit or any(name in source and source[name].origin is not ConfigOrigin.DEFAULT for name in REMOTE_STORAGE)
 
 
 def _wish(name: str, entry: ConfigValue, rules: ConfigRules) -> _Wish:

@@ -15,16 +15,7 @@ from ferry.errors import ChangeRefused, FerryError
 from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
-from ferry.syncs.config_plan import (
-    NEEDED,
-    Alteration,
-    ConfigPlan,
-    ConfigRules,
-    Entries,
-    needs_default_limit,
-    plan_configs,
-    wants_remote_storage,
-)
+from ferry.syncs.config_plan import NEEDED, Alteration, ConfigPlan, ConfigRules, Entries, depends_on_brokers, plan_configs
 from ferry.syncs.sync_scope import sync_scope
 
 ConfigErrors = Mapping[tuple[str, str], FerryError]
@@ -44,12 +35,12 @@ def sync_configs(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
     left = [Skipped(f"topic {topic} {name}", reason) for topic, plan in plans.items() for name, reason in plan.left]
     failed = [SyncFailure.of(f"topic {name}", problem) for name, problem in (unread_here | unread_there).items()]
     for (topic, name), problem in refusals.items():
-        if _can_be_missed(name, problem):
+        if isinstance(problem, ChangeRefused) and name not in NEEDED:  # a remote topic can do without it
             why = f"{problem}; with {name} in config.properties.exclude Ferry does not try it again"
             left.append(Skipped(f"topic {topic} {name}", why))
         else:
             failed.append(SyncFailure.of(f"topic {topic} {name}", problem))
-    counts = {"topics": len(plans), "topics_that_differ": sum(1 for plan in plans.values() if plan.alterations)}
+    counts = {"topics": len(plans), "topics_that_differ": sum(bool(plan.alterations) for plan in plans.values())}
     return SyncOutcome(tuple(changes), (*scope.claimed, *missing, *left), (*scope.failed, *failed), counts=counts)
 
 
@@ -58,19 +49,13 @@ def _readable(pairs: Mapping[str, str], here: Mapping[str, Entries], there: Mapp
     return {remote: (here[topic], there[remote]) for remote, topic in pairs.items() if topic in here and remote in there}
 
 
-def _can_be_missed(name: str, problem: FerryError) -> bool:
-    """Whether a remote topic can do without an entry that was not written for this reason."""
-    return isinstance(problem, ChangeRefused) and name not in NEEDED
-
-
 def _plans(flow: Flow, target: ClusterAdmin, both: Mapping[str, tuple[Entries, Entries]]) -> dict[str, ConfigPlan]:
-    asks = any(wants_remote_storage(here) or needs_default_limit(here, there) for here, there in both.values())
+    asks = any(depends_on_brokers(here, there) for here, there in both.values())
     rules = ConfigRules(flow.config_property_filter, broker_defaults(target) if asks else BrokerDefaults())
     return {topic: plan_configs(here, there, rules) for topic, (here, there) in sorted(both.items())}
 
 
 def _apply(plans: Mapping[str, ConfigPlan], target: ConfigAdmin) -> ConfigErrors:
-    """The errors, by topic and name."""
     problems = target.alter_topic_configs({topic: _entries(*plan.alterations) for topic, plan in plans.items() if plan.alterations})
     refusals = {(topic, entry.name): problem for topic, problem in problems.items() for entry in plans[topic].alterations}
     again = {topic for topic, problem in problems.items() if isinstance(problem, ChangeRefused) and len(plans[topic].alterations) > 1}

@@ -45,15 +45,11 @@ class PartitionDecision:
     """What is decided about one partition of a group."""
 
     position: TranslatedPosition
-    # The target's offset now; None: there is none.
-    present: int | None
+    present: int | None  # the target's offset now; None: there is none
     placement: Placement
-    # The offset to commit; None: nothing is written.
-    write: CommittedOffset | None = None
-    # Why nothing is written, or why the translation is not exact; empty if it is exact.
-    reason: str = ""
-    # `reason` is that of the whole group.
-    untouched: bool = False
+    write: CommittedOffset | None = None  # the offset to commit; None: nothing is written
+    reason: str = ""  # why nothing is written, or why the translation is not exact; empty if it is exact
+    untouched: bool = False  # `reason` is that of the whole group
 
     @property
     def remote(self) -> TopicPartition:
@@ -84,7 +80,7 @@ def decide_group(
 ) -> GroupDecision:
     """`widths`: how many partitions each topic of the target has. `alias`: the target's, for reasons."""
     untouched = _untouched(target, alias)
-    decisions = tuple(_decide(position, target.offsets, widths, alias=alias, untouched=untouched) for position in positions)
+    decisions = tuple(_decide(position, target, widths, alias=alias, untouched=untouched) for position in positions)
     return GroupDecision(group, target, untouched, decisions)
 
 
@@ -102,21 +98,16 @@ def _untouched(target: TargetGroup, alias: str) -> str:
         return ""
     members = target.description.members
     if not members:
-        return f"it is {target.description.state} on {alias}: only groups without members are written"
+        return f"it is {target.description.state} on {alias}, and only groups without members are written"
     clients = ", ".join(sorted({member.client_id for member in members}))
-    return f"it has {count_of(len(members), 'member')} on {alias} ({clients}): only groups without members are written"
+    return f"it has {count_of(len(members), 'member')} on {alias} ({clients}), and only groups without members are written"
 
 
 def _decide(
-    position: TranslatedPosition,
-    offsets: Mapping[TopicPartition, CommittedOffset],
-    widths: Mapping[str, int],
-    *,
-    alias: str,
-    untouched: str,
+    position: TranslatedPosition, target: TargetGroup, widths: Mapping[str, int], *, alias: str, untouched: str
 ) -> PartitionDecision:
     remote = TopicPartition(position.remote_topic, position.partition)
-    found = offsets.get(remote)
+    found = target.offsets.get(remote)
     present = found.offset if found is not None and found.offset >= 0 else None
 
     def left(placement: Placement, reason: str) -> PartitionDecision:

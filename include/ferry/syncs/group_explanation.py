@@ -34,23 +34,19 @@ class GroupSide:
 
 @dataclass(frozen=True)
 class ExplainedPartition:
-    """One partition of a group. Lags are in offsets up to the last stable offset; None: there is no offset.
-
-    `translated` None: there is no translation. `decision`: what a sync does now: write, up to date, or nothing. `reason`: why nothing is
-    written, or why the translation is not exact.
-    """
+    """One partition of a group. Lags are in offsets up to the last stable offset; None: there is no offset."""
 
     topic: str
     partition: int
     source_offset: int | None
     source_lag: int | None
     remote_topic: str
-    translated: int | None
+    translated: int | None  # None: there is no translation
     exact: bool
     target_offset: int | None
     target_lag: int | None
-    decision: str
-    reason: str
+    decision: str  # what a sync does now: write, up to date, or nothing
+    reason: str  # why nothing is written, or why the translation is not exact
 
 
 @dataclass(frozen=True)

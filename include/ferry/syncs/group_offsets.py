@@ -1,8 +1,7 @@
 """Group offset sync (KIP-545): a group's translated offsets, committed on the target while it has no members there.
 
-`group_decision.py` has the rules; `group_placing.py` looks, writes and reads back. The commit metadata are the source's
-own, unless they may count offsets (translation/commit_metadata.py). The leader epoch is left out, because the source's means nothing on the
-target.
+`group_decision.py` has the rules; `group_placing.py` looks, writes and reads back. The commit metadata are the source's own, unless they
+may count offsets (translation/commit_metadata.py). The source's leader epoch means nothing on the target, and is left out.
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -10,10 +10,9 @@ One case is not noticed: a consumer that joins, commits and leaves between the l
 offsets. That time is a second or less, and ten seconds while a coordinator moves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from ferry.clusters.groups.consumer_groups import GroupOffsets, Refusals
 from ferry.clusters.groups.group_model import GroupDescription
@@ -65,7 +64,7 @@ class GroupPlacer:
         self._opened, self._cluster = opened, opened.cluster
         self._groups = opened.groups(to_write=to_write)
 
-    def __enter__(self) -> GroupPlacer:
+    def __enter__(self) -> Self:
         self._widths = {name: topic.partitions for name, topic in self._opened.admin.topics().items()}
         self._groups.__enter__()
         return self
@@ -97,12 +96,10 @@ class GroupPlacer:
         # It does not wait for transactions: the offsets just committed count, and a group that is active by now may have open transactions.
         found = self._groups.offsets([decision.group for decision in writing], stable=False) if writing else {}
         differing = [entry.group for entry in writing if _differs(entry, outcomes[entry.group], found[entry.group])]
-        now = self._groups.describe(differing) if differing else {}
+        active = _active(self._groups.describe(differing)) if differing else set()
         return [
-            self._result(decision, outcomes[decision.group], found[decision.group], now.get(decision.group))
-            if decision.writes
-            else GroupResult(decision)
-            for decision in decisions
+            self._result(one, outcomes[one.group], found[one.group], active=one.group in active) if one.writes else GroupResult(one)
+            for one in decisions
         ]
 
     def _look(self, groups: Iterable[str]) -> dict[str, tuple[GroupDescription | FerryError, GroupOffsets | FerryError]]:
@@ -112,7 +109,7 @@ class GroupPlacer:
         Ferry does not write an active group, so it does not wait for the offsets of the group's open transactions.
         """
         described = self._groups.describe(groups)
-        active = {group for group, entry in described.items() if isinstance(entry, GroupDescription) and entry.active}
+        active = _active(described)
         offsets = {
             **(self._groups.offsets(sorted(active), stable=False) if active else {}),
             **self._groups.offsets([group for group in groups if group not in active]),
@@ -120,13 +117,9 @@ class GroupPlacer:
         return {group: (described[group], offsets[group]) for group in groups}
 
     def _result(
-        self,
-        decision: GroupDecision,
-        outcome: Refusals | FerryError,
-        back: GroupOffsets | FerryError,
-        now: GroupDescription | FerryError | None,
+        self, decision: GroupDecision, outcome: Refusals | FerryError, back: GroupOffsets | FerryError, *, active: bool
     ) -> GroupResult:
-        """The result of one group. `outcome`: the broker's answer. `back`: the offsets read back. `now`: the group now, if it differs."""
+        """The result of one group. `outcome`: the broker's answer. `back`: the offsets read back. `active`: they differ, and it is now."""
         if isinstance(outcome, FerryError) and isinstance(back, FerryError):
             return GroupResult(decision, _failed(outcome))
         if isinstance(outcome, dict) and has_members(outcome):
@@ -136,22 +129,22 @@ class GroupPlacer:
             )
         if isinstance(back, FerryError):
             return GroupResult(decision, _failed(GroupFailed(f"written, but it could not be read back: {back}")))
-        whys = ((entry, self._why_not(entry, outcome, back, now)) for entry in decision.partitions if entry.write is not None)
+        whys = ((entry, self._why_not(entry, outcome, back, active=active)) for entry in decision.partitions if entry.write is not None)
         return GroupResult(decision, None, {entry.remote: why for entry, why in whys if why is not None})
 
-    def _why_not(
-        self, entry: PartitionDecision, outcome: Refusals | FerryError, back: GroupOffsets, now: GroupDescription | FerryError | None
-    ) -> NotWritten | None:
+    def _why_not(self, entry: PartitionDecision, outcome: Refusals | FerryError, back: GroupOffsets, *, active: bool) -> NotWritten | None:
         """Why one partition was not written, although that was decided; None: it was."""
         alias = self._cluster.alias
         refusal = 0 if isinstance(outcome, FerryError) else outcome.get(entry.remote, 0)
+        if refusal and OFFSET_COMMIT.action(refusal) is Action.NOTHING:
+            return NotWritten(f"{alias} has no partition {entry.where} any more")
         if refusal:
-            return self._refused(entry, refusal)
+            return _failed(refused_commit(self._cluster, entry.remote, refusal))
         found = back.get(entry.remote)
         wanted = entry.write.offset if entry.write is not None else None
         if found is not None and found.offset == wanted:
             return None
-        if isinstance(now, GroupDescription) and now.active:
+        if active:
             there = "no offset" if found is None else f"{found.offset}"
             return NotWritten(f"it became active on {alias} meanwhile, which has {there} there now; translated {wanted}")
         if isinstance(outcome, FerryError):
@@ -161,11 +154,6 @@ class GroupPlacer:
         return _failed(
             GroupFailed(f"cluster {alias}: {what}: somebody else writes this group's offsets, perhaps another sync of this flow")
         )
-
-    def _refused(self, entry: PartitionDecision, code: int) -> NotWritten:
-        if OFFSET_COMMIT.action(code) is Action.NOTHING:
-            return NotWritten(f"{self._cluster.alias} has no partition {entry.where} any more")
-        return _failed(refused_commit(self._cluster, entry.remote, code))
 
 
 def end_offsets(cluster: OpenCluster, partitions: Collection[TopicPartition], *, committed: bool = True) -> dict[TopicPartition, int]:
@@ -184,6 +172,10 @@ def refused_commit(cluster: Cluster, key: TopicPartition, code: int) -> FerryErr
         right = granting(cluster, OFFSET_COMMIT.right(code, topic=key.topic))
         return NotAuthorized(f"cluster {cluster.alias} does not allow writing offsets of {key.topic}-{key.partition}; {right}")
     return GroupFailed(f"cluster {cluster.alias} refused {key.topic}-{key.partition}: {OFFSET_COMMIT.told(code)}")
+
+
+def _active(described: Mapping[str, GroupDescription | FerryError]) -> set[str]:
+    return {group for group, entry in described.items() if isinstance(entry, GroupDescription) and entry.active}
 
 
 def _failed(problem: FerryError) -> NotWritten:

@@ -56,6 +56,8 @@ def _beat(opened: OpenFlow, on: Cluster, other: Cluster, *, dry_run: bool) -> tu
     changes = ensure_mm2_topic(opened, topic, dry_run=dry_run)
     beat = Heartbeat(other.alias, on.alias, time.time_ns() // 1_000_000)
     if not dry_run:
-        append_records(on, {topic.name: [(beat.encode_key(), beat.encode_value())]}, partition=PARTITION, timestamp=beat.timestamp)
+        append_records(
+            opened.side(on), {topic.name: [(beat.encode_key(), beat.encode_value())]}, partition=PARTITION, timestamp=beat.timestamp
+        )
     detail = f"{beat.source_cluster_alias}->{beat.target_cluster_alias} at {beat.timestamp}"
     return (*changes, Change(f"topic {topic.name} on {on.alias}", "write", detail))

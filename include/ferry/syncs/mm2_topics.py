@@ -22,8 +22,7 @@ T = TypeVar("T")
 Decode = Callable[["bytes | None", "bytes | None"], T]
 
 PARTITION = 0
-# At most this many records that cannot be read are named.
-NAMED_RECORDS = 5
+NAMED_RECORDS = 5  # at most this many records that cannot be read are named
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,7 @@ class TopicRecords(Generic[T]):
 def ensure_mm2_topic(opened: OpenFlow, topic: Mm2Topic, *, dry_run: bool) -> tuple[Change, ...]:
     """Create `topic` where it is missing; what was (or would be) done.
 
-    NotAuthorized when the user may not create it: a topic that the user may write to would be visible. TooFewBrokers rather than fewer
-    replicas.
+    NotAuthorized when the user may not create it: a topic that the user may write to would be visible. TooFewBrokers for its replicas.
     """
     name, replicas = topic.name, topic.replicas
     admin = opened.side(topic.cluster).admin

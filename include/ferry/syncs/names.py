@@ -1,7 +1,5 @@
 """Which syncs a flow has, in the order of a run, and whether its settings want them (pure: DAG files read this while they are parsed)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,7 +29,7 @@ class Sync(NamedTuple):
         """The property that says how often it is done; not every sync has one."""
         return f"{self.switch.removesuffix('.enabled')}.interval.seconds"
 
-    def interval(self, flow: Flow) -> int:
+    def interval(self, flow: "Flow") -> int:
         """The interval of the sync in seconds."""
         return int(flow.setting(self.interval_key, 0))
 
@@ -50,7 +48,7 @@ SYNCS: Mapping[SyncName, Sync] = {
 AFTER_THE_COPY = tuple(name for name in SyncName if name is not SyncName.TOPICS)
 
 
-def not_enabled(flow: Flow, name: SyncName) -> str:
+def not_enabled(flow: "Flow", name: SyncName) -> str:
     """The setting that switches this sync off; empty when it is on."""
     sync = SYNCS[name]
     if name is SyncName.TOPICS:

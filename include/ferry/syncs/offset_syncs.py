@@ -40,13 +40,13 @@ def sync_offset_syncs(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome
     heads = asked.answer().state.heads
     # Nothing is new where the position follows the last sync, so most runs do not read the ledger here.
     behind = {key: head for key, head in heads.items() if key not in last or head.position != last[key].upstream_offset + 1}
-    identity = ask_identity(topic.cluster) if behind and not dry_run else None
+    identity = ask_identity(opened.side(topic.cluster)) if behind and not dry_run else None
     copied = copied_runs(read_receipts(opened, behind), behind, last) if behind else {}
     spacing = flow.mirroring.offset_lag_max
     new = [sync for key, runs in sorted(copied.items()) for sync in new_syncs(key, runs, last.get(key), spacing)]
     if new and identity is not None:
         records = [(sync.encode_key(), sync.encode_value()) for sync in new]
-        append_records(topic.cluster, {topic.name: records}, partition=PARTITION, identity=identity)
+        append_records(opened.side(topic.cluster), {topic.name: records}, partition=PARTITION, identity=identity)
     counts = {"partitions": len(heads), "written": len(new)}
     return SyncOutcome((*changes, *_changes(new, last)), notices=contents.notices(), counts=counts)
 

@@ -12,14 +12,11 @@ remote partitions, then the ledger to its end, then where the logs begin (and th
 the ledger explains every record below such a stable offset.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from ferry.clusters.admin.describe import TopicDescription
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.errors import FerryError, count_of
@@ -27,43 +24,27 @@ from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.reading import read_receipts
 from ferry.ledger.topic_ids import TopicIds, id_of, valid_receipts
 from ferry.policy.naming import ledger_topic
+from ferry.syncs.sync_scope import Topics
 from ferry.translation.offset_map import LogBounds, OffsetMap, merged, seeded_again
 from ferry.translation.translated import Translation
 
-Topics = Mapping[str, "TopicDescription"]
+NameByPartition = Mapping[TopicPartition, str]  # the name of a topic, or its id
 
 
-class _Found(NamedTuple):
-    """The map of one partition, or why there is none."""
+class FoundMap(NamedTuple):
+    """The map of one partition, or why there is none. `unread`: because a cluster did not answer."""
 
     map: OffsetMap | None = None
     problem: str = ""
     unread: bool = False
 
 
-_NO_MAP = _Found()
-
-
-@dataclass(frozen=True)
-class OffsetMaps:
-    """Maps and problems by source topic and partition. `unread`: partitions that a cluster did not answer for."""
-
-    maps: Mapping[TopicPartition, OffsetMap]
-    problems: Mapping[TopicPartition, str]
-    unread: frozenset[TopicPartition] = frozenset()
-
-    def of(self, key: TopicPartition, problem: str = "") -> _Found:
-        """`problem`: one that counts before all others."""
-        return _Found(self.maps.get(key), problem or self.problems.get(key, ""), key in self.unread)
+OffsetMaps = dict[TopicPartition, FoundMap]
+_NO_MAP = FoundMap()
 
 
 def read_offset_maps(
-    opened: OpenFlow,
-    remote: Mapping[TopicPartition, str],
-    ids: Mapping[TopicPartition, str],
-    target_topics: Topics,
-    *,
-    ask_source: bool = True,
+    opened: OpenFlow, remote: NameByPartition, ids: NameByPartition, target_topics: Topics, *, ask_source: bool = True
 ) -> OffsetMaps:
     """Maps of the source partitions that are the keys of `remote`, which names their remote topics; these must exist.
 
@@ -71,10 +52,11 @@ def read_offset_maps(
     subclass when the ledger cannot be read to its end.
     """
     flow, target = opened.flow, opened.target.admin
-    problems = _too_narrow(flow, remote, target_topics)
-    wanted = {key: TopicPartition(topic, key[1]) for key, topic in remote.items() if key not in problems}
+    narrow = ((key, _why_narrow(flow, topic, key.partition, target_topics)) for key, topic in remote.items())
+    found = {key: FoundMap(problem=why) for key, why in narrow if why}
+    wanted = {key: TopicPartition(topic, key[1]) for key, topic in remote.items() if key not in found}
     if not wanted:
-        return OffsetMaps({}, problems)
+        return found
     ends, end_problems = target.end_offsets(wanted.values())
     today = {key: TopicIds(ids[key], id_of(target_topics[remote[key]])) for key in wanted}
     receipts = valid_receipts(read_receipts(opened, wanted), today)
@@ -83,39 +65,30 @@ def read_offset_maps(
     if ask_source:
         begins, source_problems = opened.source.admin.earliest_offsets(wanted)
     heads = opened.ask_anew(stable=True).answer().state.heads if any(map(seeded_again, receipts.values())) else {}
-    unanswered = {key: end_problems.get(place) or start_problems.get(place) or source_problems.get(key) for key, place in wanted.items()}
-    unread = {key: problem for key, problem in unanswered.items() if problem}
-    maps = {}
     for key, place in wanted.items():
-        if key in unread:
+        if problem := end_problems.get(place) or start_problems.get(place) or source_problems.get(key):
+            found[key] = FoundMap(problem=problem, unread=True)
             continue
         position = heads[key].position if key in heads else None
         bounds = LogBounds(begins[key], starts[place], ends[place], position, flow.exactly_once)
-        maps[key] = OffsetMap(receipts.get(key, ()), bounds)
-    return OffsetMaps(maps, {**problems, **unread}, frozenset(unread))
+        found[key] = FoundMap(OffsetMap(receipts.get(key, ()), bounds))
+    return found
 
 
-def _narrow(flow: Flow, topic: str, target_topics: Topics) -> str:
-    return f"topic {topic} of cluster {flow.target.alias} has only {count_of(target_topics[topic].partitions, 'partition')}"
-
-
-def _too_narrow(flow: Flow, remote: Mapping[TopicPartition, str], target_topics: Topics) -> dict[TopicPartition, str]:
-    """The problems of partitions that their remote topics do not have."""
-    return {key: _narrow(flow, topic, target_topics) for key, topic in remote.items() if key.partition >= target_topics[topic].partitions}
+def _why_narrow(flow: Flow, topic: str, partition: int, target_topics: Topics) -> str:
+    """The problem of a partition that its topic on the flow's target does not have; empty if it has."""
+    width = target_topics[topic].partitions
+    return "" if partition < width else f"topic {topic} of cluster {flow.target.alias} has only {count_of(width, 'partition')}"
 
 
 @dataclass(frozen=True)
 class Translator:
     """Translates offsets of one partition."""
 
-    # The map of the flow from the groups' cluster to the other one.
-    forward: OffsetMap | None = None
-    # The map of the opposite flow.
-    back: OffsetMap | None = None
-    # Why it cannot translate. Then there are no maps.
-    problem: str = ""
-    # It cannot translate because a cluster did not answer. Another try may work.
-    unread: bool = False
+    forward: OffsetMap | None = None  # the map of the flow from the groups' cluster to the other one
+    back: OffsetMap | None = None  # the map of the opposite flow
+    problem: str = ""  # why it cannot translate. Then there are no maps
+    unread: bool = False  # it cannot translate because a cluster did not answer. Another try may work
 
     def translate(self, offset: int) -> Translation | None:
         """Where a group at `offset` stands on the other cluster."""
@@ -137,27 +110,24 @@ class Translator:
         return 0 if self.back is None else self.back.bounds.target_start
 
 
-def read_translators(
-    opened: OpenFlow, routes: Mapping[str, Route], home_topics: Topics, other_topics: Topics
-) -> dict[str, dict[TopicPartition, Translator]]:
+Translators = Mapping[str, Mapping[TopicPartition, Translator]]
+
+
+def read_translators(opened: OpenFlow, routes: Mapping[str, "Route"], home_topics: Topics, other_topics: Topics) -> Translators:
     """By topic, translators of all partitions of the topics that have a route. `opened`: from the groups' cluster to the other one."""
     flow = opened.flow
-    places = {
-        TopicPartition(topic, number): route
-        for topic, route in routes.items()
-        if not route.problem
-        for number in range(home_topics[topic].partitions)
-    }
-    remote: dict[TopicPartition, str] = {key: route.remote_topic for key, route in places.items() if route.by is not ByLedger.INVERSE}
+    usable = [(topic, route) for topic, route in routes.items() if not route.problem]
+    places = {TopicPartition(topic, number): route for topic, route in usable for number in range(home_topics[topic].partitions)}
+    remote = {key: route.remote_topic for key, route in places.items() if route.by is not ByLedger.INVERSE}
     forward = read_offset_maps(opened, remote, {key: id_of(home_topics[key[0]]) for key in remote}, other_topics)
     back = _read_back(opened, places, home_topics, other_topics)
     alone = ledger_topic(flow.target.alias) not in home_topics
     found: dict[str, dict[TopicPartition, Translator]] = {}
     for key, route in places.items():
         by = ByLedger.FORWARD if route.by is ByLedger.BOTH and alone else route.by
-        narrow = "" if key.partition < other_topics[route.remote_topic].partitions else _narrow(flow, route.remote_topic, other_topics)
-        onward = _NO_MAP if by is ByLedger.INVERSE else forward.of(key)
-        backward = _NO_MAP if by is ByLedger.FORWARD else back.of(TopicPartition(route.remote_topic, key.partition), narrow)
+        lacking = FoundMap(problem=_why_narrow(flow, route.remote_topic, key.partition, other_topics))
+        onward = _NO_MAP if by is ByLedger.INVERSE else forward.get(key, _NO_MAP)
+        backward = _NO_MAP if by is ByLedger.FORWARD else back.get(TopicPartition(route.remote_topic, key.partition), lacking)
         why_not = onward.problem or backward.problem
         unread = onward.unread or backward.unread
         both = (None, None) if why_not else (onward.map, backward.map)
@@ -165,25 +135,22 @@ def read_translators(
     return found
 
 
-def _read_back(opened: OpenFlow, places: Mapping[TopicPartition, Route], home_topics: Topics, other_topics: Topics) -> OffsetMaps:
+def _read_back(opened: OpenFlow, places: Mapping[TopicPartition, "Route"], home_topics: Topics, other_topics: Topics) -> OffsetMaps:
     """Maps of the opposite flow, which copied to the topics that groups read. Without its ledger every partition has a problem."""
     flow = opened.flow
-    wanted: dict[TopicPartition, str] = {
-        TopicPartition(route.remote_topic, key.partition): key.topic
-        for key, route in places.items()
-        if route.by is not ByLedger.FORWARD and key.partition < other_topics[route.remote_topic].partitions
-    }
+    asked = [(key, route.remote_topic) for key, route in places.items() if route.by is not ByLedger.FORWARD]
+    wanted = {TopicPartition(topic, key.partition): key.topic for key, topic in asked if key.partition < other_topics[topic].partitions}
     if not wanted:
-        return OffsetMaps({}, {})
+        return {}
     ledger = ledger_topic(flow.target.alias)
     if ledger not in home_topics:
         why_not = f"cluster {flow.source.alias} has no topic {ledger}: what was copied from {flow.target.alias} is not known there"
-        return OffsetMaps({}, dict.fromkeys(wanted, why_not))
+        return dict.fromkeys(wanted, FoundMap(problem=why_not))
     try:
         ids = {key: id_of(other_topics[key[0]]) for key in wanted}
         return read_offset_maps(opened.opposite(), wanted, ids, home_topics)
     except FerryError as problem:
-        return OffsetMaps({}, dict.fromkeys(wanted, str(problem)), frozenset(wanted))
+        return dict.fromkeys(wanted, FoundMap(problem=str(problem), unread=True))
 
 
 class ByLedger(Enum):

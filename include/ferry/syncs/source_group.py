@@ -6,10 +6,8 @@ broker forgets offsets of a group without members after offsets.retention.minute
 """
 
 from ferry.clusters.admin.describe import TopicDescription
-from ferry.clusters.groups.consumer_groups import ConsumerGroups, GroupOffsets
 from ferry.clusters.groups.group_model import CommittedOffset
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.config import Cluster
 from ferry.errors import FerryError, GroupFailed
 from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import Skipped
@@ -34,14 +32,13 @@ def sync_source_group(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome
         found = groups.offsets([group], stable=False)[group]
         if isinstance(found, FerryError):
             raise found
-        refused = {} if dry_run or not wanted else _write(groups, flow.source, group, wanted)
-    failed = tuple(SyncFailure.of(_name(group, key), problem) for key, problem in refused.items())
+        refusals = {} if dry_run or not wanted else groups.commit(group, wanted)
+    if has_members(refusals):
+        raise GroupFailed(f"group {group} has members: it must be Ferry's alone; stop them, or name another ferry.publish.source.group")
+    failed = tuple(SyncFailure.of(_name(group, key), refused_commit(flow.source, key, code)) for key, code in refusals.items())
     before = {key: committed.offset for key, committed in found.items()}
-    changes = tuple(
-        Change(_name(group, key), "write", f"{before.get(key, 'none')} -> {committed.offset}")
-        for key, committed in wanted.items()
-        if before.get(key) != committed.offset and key not in refused
-    )
+    moved = {key: found.offset for key, found in wanted.items() if before.get(key) != found.offset and key not in refusals}
+    changes = tuple(Change(_name(group, key), "write", f"{before.get(key, 'none')} -> {offset}") for key, offset in moved.items())
     notices = (f"group {group} on {flow.source.alias} is written by Ferry: nobody else may use it",)
     return SyncOutcome(changes, skipped, failed, notices, {"partitions": len(wanted)})
 
@@ -61,14 +58,6 @@ def published(
         else:
             wanted[key] = CommittedOffset(head.position, metadata=METADATA)
     return wanted, tuple(skipped)
-
-
-def _write(groups: ConsumerGroups, cluster: Cluster, group: str, wanted: GroupOffsets) -> dict[TopicPartition, FerryError]:
-    """Commit the offsets; why the cluster refused some of them."""
-    refusals = groups.commit(group, wanted)
-    if has_members(refusals):
-        raise GroupFailed(f"group {group} has members: it must be Ferry's alone; stop them, or name another ferry.publish.source.group")
-    return {key: refused_commit(cluster, key, code) for key, code in refusals.items()}
 
 
 def _name(group: str, key: TopicPartition) -> str:

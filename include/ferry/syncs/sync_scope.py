@@ -12,22 +12,20 @@ from ferry.ledger.state import FlowState
 from ferry.ledger.sync_outcome import SyncFailure
 from ferry.permissions.hidden import hidden_topics
 
+Topics = Mapping[str, TopicDescription]
+
 
 @dataclass(frozen=True)
 class SyncScope:
     """The topics of both sides, as the syncs see them."""
 
-    # (source topic, remote topic) that this flow writes, whether the remote topic exists or not.
-    pairs: tuple[tuple[str, str], ...]
-    source_topics: Mapping[str, TopicDescription]
-    target_topics: Mapping[str, TopicDescription]
+    pairs: tuple[tuple[str, str], ...]  # (source topic, remote topic) that this flow writes, whether the remote topic exists or not
+    source_topics: Topics
+    target_topics: Topics
     state: FlowState
-    # Topics that the filters leave out.
-    skipped: tuple[Skipped, ...] = ()
-    # Remote topics that other flows write.
-    claimed: tuple[Skipped, ...] = ()
-    # Topics that the flow names and the source hides.
-    failed: tuple[SyncFailure, ...] = ()
+    skipped: tuple[Skipped, ...] = ()  # topics that the filters leave out
+    claimed: tuple[Skipped, ...] = ()  # remote topics that other flows write
+    failed: tuple[SyncFailure, ...] = ()  # topics that the flow names and the source hides
 
 
 def sync_scope(opened: OpenFlow) -> SyncScope:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ferry.clusters.admin.broker_defaults import BrokerDefaults, broker_defaults
 from ferry.clusters.admin.cluster_admin import EXIST
 from ferry.clusters.admin.creation import Creation, create_topics
-from ferry.clusters.admin.describe import ConfigOrigin, ConfigValue, TopicDescription, WantedTopic
+from ferry.clusters.admin.describe import ConfigOrigin, ConfigValue, WantedTopic
 from ferry.clusters.admin.replication import replicas_for, wait_for_leaders, with_key
 from ferry.config import Flow
 from ferry.config.settings import REMOTE_TOPICS
@@ -23,23 +23,20 @@ from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.permissions.required import rights_on_topic
 from ferry.syncs.config_differences import ConfigDifference, config_differences, told
 from ferry.syncs.config_plan import NEEDED, ConfigRules, Entries, creation_config
-from ferry.syncs.sync_scope import sync_scope
+from ferry.syncs.sync_scope import Topics, sync_scope
 
 
 @dataclass(frozen=True)
 class NewTopicPlan:
-    """A remote topic to create. `left`: (name, reason) of configs that the source sets and the remote topic does not get.
-
-    `refused`: likewise, because the target refuses them.
-    """
+    """A remote topic to create."""
 
     topic: str
     remote_topic: str
     partitions: int
     replication_factor: int
     config: Mapping[str, str] = field(default_factory=dict)
-    left: tuple[tuple[str, str], ...] = ()
-    refused: tuple[tuple[str, str], ...] = ()
+    left: tuple[tuple[str, str], ...] = ()  # (name, reason) of configs that the source sets and the remote topic does not get
+    refused: tuple[tuple[str, str], ...] = ()  # likewise, because the target refuses them
 
     def without(self, refused: Mapping[str, str]) -> "NewTopicPlan":
         """The plan without configs that the target refuses. `refused`: the target's reasons by config."""
@@ -63,15 +60,12 @@ class TopicPlan:
 
     create: tuple[NewTopicPlan, ...] = ()
     grow: tuple[GrowthPlan, ...] = ()
-    # Remote topics that have more partitions than their source, and stay as they are.
-    wider: tuple[GrowthPlan, ...] = ()
+    wider: tuple[GrowthPlan, ...] = ()  # remote topics that have more partitions than their source, and stay as they are
     # Pairs whose remote topics are not created, because the configs of the source topics cannot be described.
     unread: Mapping[tuple[str, str], FerryError] = field(default_factory=dict)
-    # What Ferry assumes of the target's brokers if they do not say it, and what the brokers did although Ferry only asked; empty if
-    # nothing.
+    # What Ferry assumes of the target's brokers if they do not say it, and what they did although Ferry only asked; empty if nothing.
     assumed: str = ""
-    # How the topics to create will treat records differently.
-    differences: tuple[ConfigDifference, ...] = ()
+    differences: tuple[ConfigDifference, ...] = ()  # how the topics to create will treat records differently
 
     def document(self) -> dict[str, Any]:
         return {"create": [asdict(entry) for entry in self.create], "grow": [asdict(entry) for entry in self.grow]}
@@ -121,11 +115,11 @@ def sync_topics(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
     done = TopicChanges(failed=failures) if dry_run else apply_topics(opened, plan)
     refused = {failure.remote_topic for failure in done.failed}
     changes = [_creation(new, flow) for new in plan.create if new.remote_topic not in refused]
-    changes += [_growth(growth) for growth in plan.grow if growth.remote_topic not in refused]
-    skipped = [
-        Skipped(f"topic {remote}", "it was deleted after it was copied to; ferry.on.target.recreate=restart creates it again")
-        for _, remote in sorted(gone)
-    ]
+    for growth in (one for one in plan.grow if one.remote_topic not in refused):
+        reason = f"topic {growth.topic} has {growth.partitions} at the source"
+        changes.append(Change(f"topic {growth.remote_topic}", "grow", f"partitions: {growth.now} -> {growth.partitions}", reason))
+    deleted = "it was deleted after it was copied to; ferry.on.target.recreate=restart creates it again"
+    skipped = [Skipped(f"topic {remote}", deleted) for _, remote in sorted(gone)]
     skipped += [Skipped(f"topic {new.remote_topic} {name}", reason) for new in plan.create for name, reason in new.left]
     skipped += plan.refused
     failed = (SyncFailure(f"topic {failure.remote_topic}", failure.error, failure.problem) for failure in done.failed)
@@ -143,12 +137,7 @@ def left_alone(
     return frozenset((topic, remote) for topic, remote in pairs if topic in copied and remote not in target_topics)
 
 
-def plan_topics(
-    opened: OpenFlow,
-    selected: Iterable[tuple[str, str]],
-    source_topics: Mapping[str, TopicDescription],
-    target_topics: Mapping[str, TopicDescription],
-) -> TopicPlan:
+def plan_topics(opened: OpenFlow, selected: Iterable[tuple[str, str]], source_topics: Topics, target_topics: Topics) -> TopicPlan:
     """Compare both listings of (source topic, remote topic) pairs; the configs of topics to create are read from the source."""
     flow, target, pairs = opened.flow, opened.target.admin, list(selected)
     missing = [topic for topic, remote in pairs if remote not in target_topics]
@@ -202,22 +191,15 @@ def without_refused(opened: OpenFlow, plan: TopicPlan) -> tuple[TopicPlan, tuple
 
 
 def _created(opened: OpenFlow, plan: TopicPlan, *, dry_run: bool = False) -> Creation:
-    """What went wrong, by remote topic."""
     flow, target = opened.flow, opened.target.admin
     rights = partial(rights_on_topic, flow)
-    topics = [
-        WantedTopic(new.remote_topic, new.partitions, new.replication_factor, needed, rights, optional)
-        for new in plan.create
-        for needed, optional in [_divided(new.config)]
-    ]
+    topics = []
+    for new in plan.create:
+        needed = {name: value for name, value in new.config.items() if name in NEEDED}
+        optional = {name: value for name, value in new.config.items() if name not in NEEDED}
+        topics.append(WantedTopic(new.remote_topic, new.partitions, new.replication_factor, needed, rights, optional))
     creation, wanted = create_topics(target, topics, dry_run=dry_run), flow.wanted_replicas(REMOTE_TOPICS)
     return creation._replace(problems={name: with_key(problem, wanted, target) for name, problem in creation.problems.items()})
-
-
-def _divided(config: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The entries that a remote topic must have, and those that a target may refuse."""
-    needed = {name: value for name, value in config.items() if name in NEEDED}
-    return needed, {name: value for name, value in config.items() if name not in NEEDED}
 
 
 def apply_topics(opened: OpenFlow, plan: TopicPlan) -> TopicChanges:
@@ -246,11 +228,6 @@ def _creation(new: NewTopicPlan, flow: Flow) -> Change:
         reason += f"; {flow.target.alias} has {brokers}, or replication.factor would be {flow.replication_factor}"
     replicas = "the brokers' default of replicas" if new.replication_factor < 0 else count_of(new.replication_factor, "replica")
     return Change(f"topic {new.remote_topic}", "create", f"{count_of(new.partitions, 'partition')}, {replicas}{config}", reason)
-
-
-def _growth(growth: GrowthPlan) -> Change:
-    detail = f"partitions: {growth.now} -> {growth.partitions}"
-    return Change(f"topic {growth.remote_topic}", "grow", detail, f"topic {growth.topic} has {growth.partitions} at the source")
 
 
 def _wider(growth: GrowthPlan) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from ferry.clusters.groups.consumer_groups import ConsumerGroups
+from ferry.clusters.groups.consumer_groups import ConsumerGroups, GroupOffsets
 from ferry.clusters.groups.group_model import CommittedOffset, GroupListing
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
@@ -20,7 +20,7 @@ from ferry.policy.naming import is_ferry_group
 from ferry.policy.selection import named
 from ferry.syncs.group_decision import why_unsupported
 from ferry.syncs.group_placing import end_offsets
-from ferry.syncs.partition_translators import Route, Translator, find_route, read_translators
+from ferry.syncs.partition_translators import Route, Translator, Translators, find_route, read_translators
 from ferry.translation.commit_metadata import carried, may_count_offsets
 from ferry.translation.translated import Inexact, TranslatedPosition
 
@@ -67,7 +67,7 @@ def translated_groups(opened: OpenFlow, groups: Collection[str] | None = None, *
             left_out += _hidden(forward, home, listed)
             if not reverse:
                 left_out += _lacking(flow, {entry.group for entry in listed} | {entry.group for entry in left_out})
-        committed: dict[str, Mapping[TopicPartition, CommittedOffset]] = {}
+        committed: dict[str, GroupOffsets] = {}
         for group, found in home.offsets(chosen).items():
             if isinstance(found, FerryError):
                 left_out.append(GroupLeftOut(group, str(found), type(found).__name__))
@@ -132,9 +132,7 @@ def _lacking(flow: Flow, known: Collection[str]) -> list[GroupLeftOut]:
     return [GroupLeftOut(name, f"cluster {flow.source.alias} has no such group, though groups names it") for name in sorted(lacking)]
 
 
-def _counted(
-    committed: Iterable[Mapping[TopicPartition, CommittedOffset]], translators: Mapping[str, Collection[TopicPartition]]
-) -> list[TopicPartition]:
+def _counted(committed: Iterable[GroupOffsets], translators: Translators) -> list[TopicPartition]:
     """The partitions with a translator about which an application's metadata may say something."""
     counted = {key for offsets in committed for key, found in offsets.items() if may_count_offsets(found.metadata)}
     return [key for key in counted if key in translators.get(key.topic, ())]
@@ -149,11 +147,7 @@ def _unsupported(entry: GroupListing, alias: str) -> str:
 
 
 def _positions(
-    group: str,
-    committed: Mapping[TopicPartition, CommittedOffset],
-    routes: Mapping[str, Route],
-    translators: Mapping[str, Mapping[TopicPartition, Translator]],
-    ends: Mapping[TopicPartition, int],
+    group: str, committed: GroupOffsets, routes: Mapping[str, Route], translators: Translators, ends: Mapping[TopicPartition, int]
 ) -> Iterator[TranslatedPosition]:
     """One position for each partition of the topics that the group has offsets in, and for each that it has an offset for."""
     read = {key.topic for key in committed}

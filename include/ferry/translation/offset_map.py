@@ -12,8 +12,7 @@ The reasons that make images inexact are kept as a few bounds. So a translation 
 If topics keep their names, a topic may hold records of applications of either cluster. Then a consumer of the source's topic has read two
 kinds of records: the source's own ones, which the flow's ledger finds on the target, and those that came from the target. The ledger of the
 opposite flow has the offsets of the second kind on the target. `merged` takes the earlier of the two images. Some records of the target are
-not at the source yet: they begin, at the earliest, at the first offset from the opposite flow's position on that holds no copy of this
-flow.
+not at the source yet: they begin, at the earliest, at the first offset without a copy of this flow, from the opposite flow's position on.
 """
 
 from bisect import bisect_right
@@ -37,12 +36,9 @@ class LogBounds:
     # Where the log begins on the source, and on the target.
     source_start: int = 0
     target_start: int = 0
-    # The target's last stable offset, captured before the ledger was read.
-    target_end: int = 0
-    # The position of the head, read after the ledger; None: there is no head.
-    position: int | None = None
-    # Whether copies are transactions. Otherwise the target may hold records twice that no receipt explains.
-    exactly_once: bool = True
+    target_end: int = 0  # the target's last stable offset, captured before the ledger was read
+    position: int | None = None  # the position of the head, read after the ledger; None: there is no head
+    exactly_once: bool = True  # whether copies are transactions. Otherwise the target may hold records twice that no receipt explains
 
 
 class OffsetMap:
@@ -206,8 +202,7 @@ def merged(forward: OffsetMap, opposite: OffsetMap, offset: int) -> Translation:
     placed, returned = forward.image(offset), opposite.origin(offset)
     begin = forward.bounds.target_start
     not_returned = forward.explained_to(max(begin, opposite.position or 0))
-    # If no copy follows `offset`, the next copy is appended after all copies, and after the offsets that were stable before the ledger was
-    # read.
+    # If no copy follows `offset`, the next copy comes after all copies, and after the offsets that were stable before the ledger was read.
     earliest = [not_returned, max(forward.bounds.target_end, forward.copied_end) if placed is None else placed]
     if returned is not None:
         earliest.append(returned)

@@ -108,8 +108,7 @@ class _Records:
         # For each run: the lowest upstream offset from it on (itself and all later runs); the highest upstream end of the runs before it.
         self._lowest_from = list(accumulate((run[0] for run in reversed(by_place)), min))[::-1]
         self._highest_before = list(accumulate((run[0] + run[2] for run in by_place), max, initial=0))
-        # Runs with a higher upstream end than all runs before. The first of these that ends behind an offset holds the first record from
-        # there on.
+        # Runs with a higher upstream end than all before. The first of these that ends behind an offset holds the first record from there.
         self._rising = [run for run, before in zip(by_place, self._highest_before, strict=False) if run[0] + run[2] > before]
         self._ends = [run[0] + run[2] for run in self._rising]
 

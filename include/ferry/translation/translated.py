@@ -22,14 +22,11 @@ class Inexact(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """The image of an offset on the other side. `reason`: why the image is not exact; None when it is.
-
-    `ahead`: how many offsets the translated offset is beyond the copied ones. When these are copied, the consumer reads them again.
-    """
+    """The image of an offset on the other side. `reason`: why the image is not exact; None when it is."""
 
     image: int
     reason: Inexact | None = None
-    ahead: int = field(default=0, compare=False)
+    ahead: int = field(default=0, compare=False)  # how far it is beyond the copied offsets: once copied, the consumer reads these again
 
     @property
     def exact(self) -> bool:
@@ -42,21 +39,13 @@ class TranslatedPosition:
     """Where a group stands in one partition, on both sides."""
 
     group: str
-    # The topic that the group reads on its own cluster: on the flow's source; in a reverse pass on its target.
-    topic: str
+    topic: str  # the topic that the group reads on its own cluster: on the flow's source; in a reverse pass on its target
     partition: int
-    # The topic with the same records on the other cluster; empty: not known.
-    remote_topic: str
-    # The group's own offset. None: it reads the topic and has no offset for the partition. Then `translation` is that of the partition's
-    # beginning.
+    remote_topic: str  # the topic with the same records on the other cluster; empty: not known
+    # The group's own offset. None: it reads the topic and has none for the partition. Then `translation` is that of its beginning.
     upstream_offset: int | None
-    # None: there is none.
-    translation: Translation | None
-    # Those to commit on the other cluster (commit_metadata.py).
-    metadata: str = ""
-    # Why there is no offset or no translation; empty otherwise.
-    problem: str = ""
-    # There is no translation because a cluster did not answer. Another try may find one.
-    unread: bool = False
-    # The group's own metadata.
-    source_metadata: str = ""
+    translation: Translation | None  # None: there is none
+    metadata: str = ""  # those to commit on the other cluster (commit_metadata.py)
+    problem: str = ""  # why there is no offset or no translation; empty otherwise
+    unread: bool = False  # there is no translation because a cluster did not answer. Another try may find one
+    source_metadata: str = ""  # the group's own metadata

@@ -25,8 +25,7 @@ class ExternalRecords:
 
     # Such a receipt names a downstream offset and upstream offsets: external records are below the first, and may have the others.
     foreign: tuple[Receipt, ...]
-    # The unexplained ranges that end after `begin`, the start of the log.
-    ranges: tuple[Range, ...]
+    ranges: tuple[Range, ...]  # the unexplained ranges that end after `begin`, the start of the log
     begin: int
     # Every range may hold records, declared or not. Otherwise ranges that are not declared are those of aborted transactions, except
     # `repeated` ones: receipts say that these hold records a second time.

@@ -8,6 +8,8 @@ wrong, but contents can. `meeting` finds how many records of each row to set asi
 from collections.abc import Hashable, Sequence
 from difflib import SequenceMatcher
 
+from ferry.clusters.net.partitions import grouped
+
 # This many equal records in a row are no coincidence.
 ENOUGH = 8
 # If several places are equally good, the one where both rows agree longest counts, up to this length.
@@ -21,9 +23,7 @@ def meeting(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[int, i
 
     None: there is no such place.
     """
-    places: dict[Hashable, list[int]] = {}
-    for index, content in enumerate(right):
-        places.setdefault(content, []).append(index)
+    places = grouped((content, index) for index, content in enumerate(right))
     best: tuple[int, int, int] | None = None  # cost, minus length, records on the left
     for skipped, content in enumerate(left):
         if best is not None and skipped > best[0]:
@@ -49,10 +49,7 @@ def _alike(left: Sequence[Hashable], at: int, right: Sequence[Hashable], place: 
 
 
 def without_partner(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[list[int], list[int]]:
-    """Indices of the records on both sides that have no counterpart in the same order.
-
-    If two records changed places, both are returned: neither is more wrong than the other.
-    """
+    """Indices of the records on both sides that have no counterpart in the same order; of two that changed places, both."""
     if len(left) == len(right):
         by_place = [index for index, (one, other) in enumerate(zip(left, right, strict=True)) if one != other]
         if len(by_place) <= 2 or len(left) > LARGEST_MATCHED:

@@ -12,6 +12,7 @@ The reader has checked the checksums, and has left out aborted data and control 
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from ferry.verify.alignment import meeting, without_partner
 from ferry.verify.comparison import DifferenceKind, VerifyRange
@@ -28,6 +29,7 @@ from ferry.wire.runs import DOWNSTREAM, UPSTREAM, counterpart, offsets_of, run_a
 AHEAD_RECORDS = 2_048
 AHEAD_BYTES = 8 << 20
 _NOT_AS_STORED = LOG_APPEND_TIME | DELETE_HORIZON
+_STORED = attrgetter("magic", "length", "codec", "last_offset_delta", "count", "base_timestamp", "max_timestamp")
 
 # Offsets and contents of the records ahead.
 _Ahead = tuple[list[int], list[Content]]
@@ -35,22 +37,15 @@ _Ahead = tuple[list[int], list[Content]]
 
 @dataclass
 class Tally:
-    """The outcome of a comparison."""
-
-    # Compared pairs.
-    records: int = 0
-    # Bytes of batches that were compared without being opened.
-    as_stored: int = 0
-    # Records that compaction has removed from the target; `only_target`: from the source.
-    only_source: int = 0
+    records: int = 0  # compared pairs
+    as_stored: int = 0  # bytes of batches that were compared without being opened
+    only_source: int = 0  # records that compaction has removed from the target; `only_target`: from the source
     only_target: int = 0
     findings: list[Mismatch] = field(default_factory=list)
     beyond: Counter[DifferenceKind] = field(default_factory=Counter)
-    # Digests: see ferry.verify.digests; empty: none was taken.
-    source_digest: str = ""
+    source_digest: str = ""  # digests: see ferry.verify.digests; empty: none was taken
     target_digest: str = ""
-    # The offsets that were compared, on the source and on the target.
-    upstream: Ranges = ()
+    upstream: Ranges = ()  # the offsets that were compared, on the source and on the target
     downstream: Ranges = ()
 
 
@@ -187,8 +182,8 @@ class Comparer:
         if named < 0:
             return 1, 0
         if named == places[0]:
-            row = next((index for index, pair in enumerate(zip(offsets, places, strict=False)) if self._named(pair[0]) != pair[1]), None)
-            row = min(len(offsets), len(places)) if row is None else row
+            pairs, most = enumerate(zip(offsets, places, strict=False)), min(len(offsets), len(places))
+            row = next((index for index, (offset, place) in pairs if self._named(offset) != place), most)
             return row, row
         if named < places[0]:
             return next((index for index, offset in enumerate(offsets) if self._named(offset) >= places[0]), len(offsets)), 0
@@ -246,14 +241,6 @@ def _row(offsets: list[int], at: int) -> int:
 
 def _alike(one: BatchHeader, other: BatchHeader) -> bool:
     """Whether two headers differ only in fields that a forward patches."""
-    return (
-        one.magic == other.magic == 2
-        and one.length == other.length
-        and one.codec == other.codec
-        and not (one.attributes | other.attributes) & _NOT_AS_STORED
-        and one.contiguous
-        and one.last_offset_delta == other.last_offset_delta
-        and one.count == other.count
-        and one.base_timestamp == other.base_timestamp
-        and one.max_timestamp == other.max_timestamp
-    )
+    if _STORED(one) != _STORED(other) or (one.attributes | other.attributes) & _NOT_AS_STORED:
+        return False
+    return one.magic == 2 and one.contiguous

@@ -1,13 +1,11 @@
 """The data that the planner of a verify, its comparers and its report exchange. All classes are frozen and can be pickled."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 from ferry.errors import FerryError, PartitionError
@@ -68,7 +66,7 @@ class NotCovered:
         return {"from": fields.pop("start"), "until": fields.pop("end"), **fields}
 
     @classmethod
-    def of_document(cls, found: Mapping[str, Any]) -> NotCovered:
+    def of_document(cls, found: Mapping[str, Any]) -> Self:
         """The inverse of `document`; errors as of read_as."""
         return read_as(cls, found, names={"start": "from", "end": "until"})
 
@@ -78,22 +76,15 @@ class PartitionEvidence(PartitionPair):
     """What is known about one source partition and its remote partition, when a verify is planned."""
 
     source_start: int
-    # A last stable offset, like `target_end`; evidence.py says in which order they are read.
-    source_end: int
+    source_end: int  # a last stable offset, like `target_end`; evidence.py says in which order they are read
     target_start: int
     target_end: int
-    # Those with today's remote topic id, also of a source topic that was recreated since.
-    receipts: tuple[Receipt, ...] = ()
-    # The next upstream offset to copy (-1: nothing was copied).
-    position: int = -1
-    # Upstream offsets that the flow in the other direction wrote.
-    excluded: Ranges = ()
-    # Applications may produce to the remote topic, because topics keep their names.
-    local: bool = False
-    # Whether the last run copied so.
-    exactly_once: bool = True
-    # Upstream bounds of the request: start, and end (exclusive) in `until`.
-    since: int | None = None
+    receipts: tuple[Receipt, ...] = ()  # those with today's remote topic id, also of a source topic that was recreated since
+    position: int = -1  # the next upstream offset to copy (-1: nothing was copied)
+    excluded: Ranges = ()  # upstream offsets that the flow in the other direction wrote
+    local: bool = False  # applications may produce to the remote topic, because topics keep their names
+    exactly_once: bool = True  # whether the last run copied so
+    since: int | None = None  # upstream bounds of the request: start, and end (exclusive) in `until`
     until: int | None = None
 
     @property
@@ -118,21 +109,14 @@ class VerifyRange(PartitionPair):
     """A part of one partition that one worker compares."""
 
     remote_topic_id: UUID
-    # The part of each log that is read: `upstream` of the source's, `downstream` of the target's.
-    upstream: Range
+    upstream: Range  # the part of each log that is read: `upstream` of the source's, `downstream` of the target's
     downstream: Range
-    # They say which record became which (ferry.wire.runs).
-    coded_runs: bytes
-    # Upstream offsets of the runs and between them: every committed record there must be on the target.
-    claimed: Ranges
-    # Downstream offsets outside of runs that may hold records (of others, or copies that cannot be compared).
-    tolerated: Ranges = ()
-    # False: a message handler changed the records, so only their presence counts.
-    content: bool = True
-    # The approximate bytes on one side.
-    weight: int = 0
-    # What the digest of the range covers.
-    digest: DigestKind = DigestKind.STORED
+    coded_runs: bytes  # they say which record became which (ferry.wire.runs)
+    claimed: Ranges  # upstream offsets of the runs and between them: every committed record there must be on the target
+    tolerated: Ranges = ()  # downstream offsets outside of runs that may hold records (of others, or copies that cannot be compared)
+    content: bool = True  # False: a message handler changed the records, so only their presence counts
+    weight: int = 0  # the approximate bytes on one side
+    digest: DigestKind = DigestKind.STORED  # what the digest of the range covers
 
     @property
     def runs(self) -> tuple[OffsetRun, ...]:
@@ -162,44 +146,31 @@ class VerifiedRange:
     # receipt).
     upstream_parts: int
     downstream_parts: int
-    # Pairs that were compared.
-    records: int
-    # How many there are.
-    differences: int
+    records: int  # pairs that were compared
+    differences: int  # how many there are
     digest: DigestKind
-    # Digests: see ferry.verify.digests.
-    source_digest: str
-    # Empty for `stored`: there the bytes of the target were compared instead.
-    target_digest: str = ""
+    source_digest: str  # digests: see ferry.verify.digests
+    target_digest: str = ""  # empty for `stored`: there the bytes of the target were compared instead
 
 
 @dataclass(frozen=True)
 class RangeResult:
-    """The result of one range."""
-
     key: str
     topic: str
     partition: int
-    # Pairs that were compared.
-    records: int = 0
-    # Of the source's record batches, as stored.
-    bytes: int = 0
+    records: int = 0  # pairs that were compared
+    bytes: int = 0  # of the source's record batches, as stored
     bytes_as_stored: int = 0
-    # Differences by kind, all of them.
-    counts: dict[str, int] = field(default_factory=dict)
-    # The first ones.
-    differences: tuple[Difference, ...] = ()
+    counts: dict[str, int] = field(default_factory=dict)  # differences by kind, all of them
+    differences: tuple[Difference, ...] = ()  # the first ones
     not_covered: tuple[NotCovered, ...] = ()
-    # The offsets that were compared. None: nothing was.
-    verified: VerifiedRange | None = None
-    # Error class and text if the range could not be read.
-    problem: tuple[str, str] | None = None
+    verified: VerifiedRange | None = None  # the offsets that were compared. None: nothing was
+    problem: tuple[str, str] | None = None  # error class and text if the range could not be read
     cpu_seconds: float = 0.0
-    # Records that compaction has removed from the source.
-    only_target: int = 0
+    only_target: int = 0  # records that compaction has removed from the source
 
     @classmethod
-    def of_problem(cls, key: str, pair: PartitionPair, problem: FerryError) -> RangeResult:
+    def of_problem(cls, key: str, pair: PartitionPair, problem: FerryError) -> Self:
         """The result of a range that could not be read."""
         text = problem.problem if isinstance(problem, PartitionError) else str(problem)
         return cls(key, *pair.key, problem=(type(problem).__name__, text))
@@ -211,6 +182,6 @@ class RangeResult:
         return {**fields, "not_covered": [entry.document() for entry in self.not_covered]}
 
     @classmethod
-    def of_document(cls, found: Mapping[str, Any]) -> RangeResult:
+    def of_document(cls, found: Mapping[str, Any]) -> Self:
         """The inverse of `document`; errors as of read_as."""
         return read_as(cls, found, optional=("problem", "cpu_seconds"))

@@ -24,7 +24,6 @@ from ferry.ledger.topic_ids import valid_receipts
 from ferry.verify import reasons
 from ferry.verify.comparison import NotCovered, PartitionEvidence
 from ferry.verify.request import VerifyRequest
-from ferry.wire.ranges import Ranges
 from ferry.wire.runs import DOWNSTREAM, end_of
 
 NOT_SELECTED = "in the ledger, but the flow does not copy it today: the topic was deleted at the source, or a filter leaves it out"
@@ -32,14 +31,9 @@ NOT_SELECTED = "in the ledger, but the flow does not copy it today: the topic wa
 
 @dataclass(frozen=True)
 class FlowEvidence:
-    """The facts about all partitions of a verify."""
-
-    # Those that can be compared.
-    partitions: tuple[PartitionEvidence, ...]
-    # Those that cannot be compared.
-    not_covered: tuple[NotCovered, ...]
-    # Those that could not be read.
-    failed: tuple[PartitionFailure, ...]
+    partitions: tuple[PartitionEvidence, ...]  # those that can be compared
+    not_covered: tuple[NotCovered, ...]  # those that cannot be compared
+    failed: tuple[PartitionFailure, ...]  # those that could not be read
 
 
 def read_evidence(opened: OpenFlow, request: VerifyRequest) -> FlowEvidence:
@@ -77,16 +71,10 @@ def _asked(seen: FlowSnapshot, request: VerifyRequest) -> list[PartitionFacts]:
     return facts
 
 
-def _unbroken(wanted: Iterable[PartitionFacts]) -> tuple[list[PartitionFacts], list[PartitionFailure]]:
+def _unbroken(wanted: Collection[PartitionFacts]) -> tuple[list[PartitionFacts], list[PartitionFailure]]:
     """The partitions that can still be compared, and why the others cannot."""
-    facts, failures = [], []
-    for entry in wanted:
-        broken = _broken(entry)
-        if broken is None:
-            facts.append(entry)
-        else:
-            failures.append(broken)
-    return facts, failures
+    broken = {entry.key: failure for entry in wanted if (failure := _broken(entry)) is not None}
+    return [entry for entry in wanted if entry.key not in broken], list(broken.values())
 
 
 def _broken(entry: PartitionFacts) -> PartitionFailure | None:
@@ -145,7 +133,12 @@ def _comparable(
     remote_problems |= target_problems
     problems |= {entry.key: remote_problems[entry.remote] for entry in facts if entry.remote in remote_problems}
     since, until = at_time(request.since), at_time(request.until)
-    excluded = _excluded(opened, facts, receipts, seen)
+    # Partitions whose receipts left out what the flow in the other direction wrote to the source.
+    touched = [
+        replace(entry, since=entry.log_start) for entry in facts if any(one.counters.from_target for one in receipts.get(entry.key, ()))
+    ]
+    guards = guarded(opened, touched, seen.source_topics, stable=False) if touched else ()
+    excluded = {entry.key: entry.guard.excluded for entry in guards}
     return tuple(
         PartitionEvidence(
             *entry.existing,
@@ -154,7 +147,7 @@ def _comparable(
             target_start=target_starts[entry.remote],
             target_end=target_ends[entry.remote],
             receipts=tuple(receipts.get(entry.key, ())),
-            position=entry.head.position if entry.head is not None and entry.head.is_of(entry.topic_ids) else -1,
+            position=entry.head.position if entry.head is not None and entry.head.topic_ids == entry.topic_ids else -1,
             excluded=excluded.get(entry.key, ()),
             local=entry.remote_topic == entry.topic and entry.may_be_local(flow.on_unexplained),
             exactly_once=seen.state.flow is None or seen.state.flow.exactly_once,
@@ -164,19 +157,6 @@ def _comparable(
         for key, entry in zip(keys, facts, strict=True)
         if entry.key not in problems
     ), problems
-
-
-def _excluded(
-    opened: OpenFlow, facts: Iterable[PartitionFacts], receipts: Mapping[TopicPartition, list[Receipt]], seen: FlowSnapshot
-) -> dict[TopicPartition, Ranges]:
-    """Offsets that the flow in the other direction wrote to the source, for partitions whose receipts left such records out."""
-    touched = [
-        replace(entry, since=entry.log_start)
-        for entry in facts
-        if any(receipt.counters.from_target for receipt in receipts.get(entry.key, ()))
-    ]
-    found = guarded(opened, touched, seen.source_topics, stable=False) if touched else ()
-    return {entry.key: entry.guard.excluded for entry in found}
 
 
 def _left(receipts: Iterable[Receipt], known: Collection[TopicPartition]) -> list[NotCovered]:

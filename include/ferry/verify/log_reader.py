@@ -80,8 +80,12 @@ class LogReader:
             raise RuntimeError(f"{self._key.topic}-{self._key.partition}: nothing was asked for")
         (position, future), self._pending = self._pending, None
         try:
-            if future is None:
-                await self._not_asked()
+            if future is None:  # the partition has no leader, or a quota asks for a pause
+                if self._node < 0:
+                    raise without_leader(self._connection, self._leaders, *self._key)
+                began = time.monotonic()
+                await self._connection.loop.sleep(THROTTLE_CHECK_SECONDS)
+                self._troubled_since += time.monotonic() - began if self._troubled_since else 0.0
                 return []
             answer = await self._connection.answer_to(future)
             found = fetched_partitions(answer, [position], self._leaders)
@@ -99,15 +103,6 @@ class LogReader:
     @property
     def _node(self) -> int:
         return self._leaders.of(*self._key).node
-
-    async def _not_asked(self) -> None:
-        """Handle a request that was not sent, because a quota asks for a pause or the partition has no leader."""
-        if self._node < 0:
-            raise without_leader(self._connection, self._leaders, *self._key)
-        began = time.monotonic()
-        await self._connection.loop.sleep(THROTTLE_CHECK_SECONDS)
-        if self._troubled_since:
-            self._troubled_since += time.monotonic() - began
 
     async def _take(self, fetched: Fetched) -> list[Batch]:
         before = self._at

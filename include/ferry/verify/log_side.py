@@ -177,15 +177,13 @@ class LogSide:
             text = f"cluster {self._cluster}: the batch at offset {batch.header.base_offset}: {problem}"
             raise type(problem)(text) from problem
         parts = within(self.wanted, header.base_offset, header.next_offset)
-        return found if parts == ((header.base_offset, header.next_offset),) else _chosen(found, parts)
+        if parts == ((header.base_offset, header.next_offset),):
+            return found
+        kept = [any(low <= offset < high for low, high in parts) for offset in found.offsets]
+        return RecordColumns._make(list(compress(column, kept)) for column in found)
 
     def _check_count(self, header: BatchHeader) -> None:
         if header.count * RECORD_OVERHEAD > self._limit:
             raise OversizedBatch(
                 f"its {count_of(header.count, 'record')} would take more than the {self._limit:,} bytes that there are for one batch"
             )
-
-
-def _chosen(found: RecordColumns, parts: Ranges) -> RecordColumns:
-    kept = [any(low <= offset < high for low, high in parts) for offset in found.offsets]
-    return RecordColumns(list(compress(found.offsets, kept)), list(compress(found.timestamps, kept)), list(compress(found.payloads, kept)))

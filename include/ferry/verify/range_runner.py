@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from ferry.clusters.logs.fetching import log_bounds
 from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.net.leaders import Leaders
-from ferry.clusters.net.shared_connection import connected
-from ferry.config import ClientRole, Flow
+from ferry.config import ClientRole
 from ferry.copying.buffer_limits import buffer_limits
 from ferry.errors import BatchTooLarge, FerryError, PartitionUnavailable, UnreadableBatch
-from ferry.ledger.open_flow import OpenFlow, open_flow
+from ferry.ledger.open_flow import OpenFlow
 from ferry.verify.comparer import Comparer, Tally
 from ferry.verify.comparison import NotCovered, RangeResult, VerifyRange
 from ferry.verify.log_reader import LogMoved, LogReader
@@ -35,19 +34,19 @@ CompareRanges = Callable[[OpenFlow, str, Sequence[VerifyRange]], Iterator[RangeR
 
 def verify_inline(opened: OpenFlow, run_id: str, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
     """The results of all `ranges`, in order. Their CPU time is 0, because the caller counts this process's."""
-    return (replace(result, cpu_seconds=0.0) for result in verify_ranges(opened.flow, run_id, ranges))
+    return (replace(result, cpu_seconds=0.0) for result in verify_ranges(opened, run_id, ranges))
 
 
-def verify_ranges(flow: Flow, run_id: str, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
+def verify_ranges(opened: OpenFlow, run_id: str, ranges: Sequence[VerifyRange]) -> Iterator[RangeResult]:
     """The results of `ranges`; a result says if its range failed. ClusterUnreachable and the like when a cluster cannot be reached."""
-    limit = buffer_limits(flow.memory_bytes, None, handled=False).opened
-    with open_flow(flow), connected(flow.source, ClientRole.CONSUMER) as here, connected(flow.target, ClientRole.CONSUMER) as there:
+    limit = buffer_limits(opened.flow.memory_bytes, None, handled=False).opened
+    with opened.source.connected(ClientRole.CONSUMER) as here, opened.target.connected(ClientRole.CONSUMER) as there:
         ids = {wanted.topic: wanted.topic_id for wanted in ranges}
         remote_ids = {wanted.remote_topic: wanted.remote_topic_id for wanted in ranges}
         leaders = (Leaders(here.connection, ids, ids), Leaders(there.connection, remote_ids, remote_ids))
         for known in leaders:
             here.loop.run(known.refresh)
-        with ResultWriter(flow, run_id) as writer:
+        with ResultWriter(opened, run_id) as writer:
             for wanted in ranges:
                 started = time.process_time()
                 result = here.loop.run(_RangeVerifier((here.connection, there.connection), leaders, wanted, limit).run)
@@ -76,20 +75,21 @@ class _RangeVerifier:
                     tally, size = await self._compare(left)
                     break
                 except LogMoved:
-                    left, lost = within_logs(left, *await self._log_starts())
+                    here, _ = await log_bounds(self.connections[0], self.leaders[0], *self.wanted.key)
+                    there, _ = await log_bounds(self.connections[1], self.leaders[1], *self.wanted.remote)
+                    left, lost = within_logs(left, here, there)
                     expired += lost
         except (RequestNotSent, RequestLost) as problem:
-            return self._stopped(PartitionUnavailable(*self.wanted.key, f"the logs' starts could not be read: {problem}"))
+            stopped: FerryError = PartitionUnavailable(*self.wanted.key, f"the logs' starts could not be read: {problem}")
         except OversizedBatch as problem:
-            return self._stopped(BatchTooLarge(*self.wanted.key, f"{problem}; raise ferry.memory.mb"))
+            stopped = BatchTooLarge(*self.wanted.key, f"{problem}; raise ferry.memory.mb")
         except MalformedBatch as problem:
-            return self._stopped(UnreadableBatch(*self.wanted.key, str(problem)))
+            stopped = UnreadableBatch(*self.wanted.key, str(problem))
         except FerryError as problem:
-            return self._stopped(problem)
-        return result_of(self.wanted, left, tally, size, expired)
-
-    def _stopped(self, problem: FerryError) -> RangeResult:
-        return RangeResult.of_problem(self.wanted.identity, self.wanted, problem)
+            stopped = problem
+        else:
+            return result_of(self.wanted, left, tally, size, expired)
+        return RangeResult.of_problem(self.wanted.identity, self.wanted, stopped)
 
     async def _compare(self, wanted: VerifyRange) -> tuple[Tally, int]:
         source, target = self.connections
@@ -117,9 +117,3 @@ class _RangeVerifier:
                 size += sum(len(batch.view) for batch in batches)
         comparer.source.done = comparer.target.done = True
         return comparer.finish(), size
-
-    async def _log_starts(self) -> tuple[int, int]:
-        wanted = self.wanted
-        source, _ = await log_bounds(self.connections[0], self.leaders[0], wanted.topic, wanted.partition)
-        target, _ = await log_bounds(self.connections[1], self.leaders[1], wanted.remote_topic, wanted.partition)
-        return source, target

@@ -19,12 +19,9 @@ class DigestKind(StrEnum):
 class VerifyRequest(JobRequest):
     """One verify of one flow. Another try with the same run id continues where the last one ended."""
 
-    # Only these; empty: all of the flow.
-    topics: tuple[str, ...] = ()
-    # Only these; empty: all of the topics.
-    partitions: tuple[int, ...] = ()
-    # Bounds by record time at the source: from `since` on, before `until`.
-    since: datetime | None = None
+    topics: tuple[str, ...] = ()  # only these; empty: all of the flow
+    partitions: tuple[int, ...] = ()  # only these; empty: all of the topics
+    since: datetime | None = None  # bounds by record time at the source: from `since` on, before `until`
     until: datetime | None = None
     digest: DigestKind = DigestKind.STORED
 

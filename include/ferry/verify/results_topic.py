@@ -18,7 +18,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from ferry.clusters.logs.internal_producer import append_records, ask_identity
-from ferry.config import Flow
 from ferry.errors import FerryError, NewerFormat, UnreadableRecord
 from ferry.ledger.formats import place_of, require_version
 from ferry.ledger.open_flow import OpenFlow
@@ -45,8 +44,8 @@ _DAMAGED = (ValueError, KeyError, TypeError, AttributeError, zlib.error)
 class ResultWriter:
     """Writes results in batches, and the rest at the end. A context manager."""
 
-    def __init__(self, flow: Flow, run_id: str) -> None:
-        self._flow = flow
+    def __init__(self, opened: OpenFlow, run_id: str) -> None:
+        self._opened = opened
         self._run_id = run_id
         self._waiting: list[tuple[bytes, bytes]] = []
         self._written = time.monotonic()
@@ -69,7 +68,7 @@ class ResultWriter:
         waiting, self._waiting = self._waiting, []
         if waiting and not self._refused:
             try:
-                append_records(self._flow.target, {self._flow.runs_topic: waiting})
+                append_records(self._opened.target, {self._opened.flow.runs_topic: waiting})
             except FerryError as problem:
                 self._refused = True
                 log.warning("results could not be written, so another try of %s begins anew: %s", self._run_id, problem)
@@ -136,8 +135,7 @@ def fold_report(values: Iterable[bytes], where: str) -> VerifyReport | None:
 
 def write_report(opened: OpenFlow, report: VerifyReport) -> None:
     records = [(_key(report.run_id), value) for value in report_records(report)]
-    target = opened.flow.target
-    append_records(target, {opened.flow.runs_topic: records}, identity=ask_identity(target))
+    append_records(opened.target, {opened.flow.runs_topic: records}, identity=ask_identity(opened.target))
 
 
 def report_records(report: VerifyReport) -> list[bytes]:

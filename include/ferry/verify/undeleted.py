@@ -48,10 +48,7 @@ TOMBSTONES = f"{BY_OPERATOR}: tombstones of keys that the source deleted"
 
 
 def undeleted_keys(opened: OpenFlow, entry: PartitionEvidence) -> dict[int, int]:
-    """The target's newest records of keys that the source has deleted: upstream offsets by downstream offset, in order.
-
-    Errors of unreadable clusters.
-    """
+    """The target's newest records of keys that the source has deleted: upstream by downstream offsets, in order. Errors of the clusters."""
     if any(receipt.counters.by_handler for receipt in entry.own):
         return {}
     runs = once((run for receipt in entry.own for run in receipt.runs), DOWNSTREAM)

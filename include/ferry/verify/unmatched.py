@@ -5,10 +5,11 @@ Two equal records are one record at another place (reordered). Two other records
 and counts the rest.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ferry.clusters.net.partitions import grouped
 from ferry.verify.comparison import DifferenceKind
 from ferry.verify.contents import FIELDS, Content, digest, field_digests
 from ferry.wire import varint
@@ -76,7 +77,9 @@ class Unmatched:
         """The mismatches in order of target offsets, and how many more there are of each kind."""
         source, target = ([lone for part in self._parts for lone in part[side]] for side in (0, 1))
         if self.content:
-            moved = _moved(source, target)
+            places = grouped((lone.digest, lone) for lone in reversed(target))
+            # Each record of the source, with the first equal one of the target that no other record took.
+            moved = [(lone, places[lone.digest].pop()) for lone in source if places.get(lone.digest)]
             found = [Mismatch(DifferenceKind.REORDERED, one.offset, other.offset, one.named) for one, other in moved]
             explained = {id(lone) for pair in moved for lone in pair}
             for part in self._parts:
@@ -84,19 +87,11 @@ class Unmatched:
                 found += _told_apart(here, there)
         else:
             found = [*map(_missing, source), *map(_extra, target)]
-        return sorted(found, key=_place), +self._beyond
+        return sorted(found, key=lambda one: (one.downstream if one.downstream >= 0 else one.named, one.upstream)), +self._beyond
 
 
 def _lone(offset: int, named: int, content: Content) -> Lone:
     return Lone(offset, named, digest(content), field_digests(content))
-
-
-def _moved(source: list[Lone], target: list[Lone]) -> list[tuple[Lone, Lone]]:
-    """Pairs of equal records: each record of the source with the first equal one of the target that no other record took."""
-    places: dict[bytes, list[Lone]] = defaultdict(list)
-    for lone in reversed(target):
-        places[lone.digest].append(lone)
-    return [(lone, places[lone.digest].pop()) for lone in source if places[lone.digest]]
 
 
 def _told_apart(here: list[Lone], there: list[Lone]) -> list[Mismatch]:
@@ -143,7 +138,3 @@ def _missing(lone: Lone) -> Mismatch:
 
 def _extra(lone: Lone) -> Mismatch:
     return Mismatch(DifferenceKind.EXTRA, -1, lone.offset, -1)
-
-
-def _place(finding: Mismatch) -> tuple[int, int]:
-    return (finding.downstream if finding.downstream >= 0 else finding.named, finding.upstream)

@@ -6,7 +6,7 @@ offsets of the source the plan gives a reason.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -137,15 +137,9 @@ def _tolerated(evidence: PartitionEvidence, clipped: Sequence[_Clipped]) -> Rang
     return union(part for start, end in wanted for part in outside(named, start, end))
 
 
-def _bridged(spans: Sequence[Range], exactly_once: bool) -> list[Range]:
+def _bridged(spans: Iterable[Range], exactly_once: bool) -> list[Range]:
     """The ranges, joined across a single offset: between two transactions it holds the commit marker, so it hides no record."""
-    found: list[Range] = []
-    for start, end in sorted(spans):
-        if found and start - found[-1][1] <= exactly_once:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
-        else:
-            found.append((start, end))
-    return found
+    return [(start, end - exactly_once) for start, end in union((start, end + exactly_once) for start, end in spans)]
 
 
 def _grouped(clipped: Sequence[_Clipped], *, exactly_once: bool) -> list[_Group]:
@@ -160,8 +154,7 @@ def _grouped(clipped: Sequence[_Clipped], *, exactly_once: bool) -> list[_Group]
         else:
             groups.append(_Group((piece.runs,), entry.claimed, piece.weight, piece.handled))
         end = piece.end
-    empty = [_Group((), entry.claimed, 0) for entry in clipped if not entry.slice.runs and entry.claimed]
-    return groups + empty
+    return groups + [_Group((), entry.claimed, 0) for entry in clipped if not entry.slice.runs and entry.claimed]
 
 
 def _belongs_to(group: _Group, piece: Slice, *, exactly_once: bool) -> bool:

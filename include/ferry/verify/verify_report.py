@@ -1,7 +1,5 @@
 """The report of a verify: made from the results of its ranges, with exit code and errors."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,24 +26,19 @@ COMPACTION = "compaction: "
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """One verify."""
-
     flow: str
     run_id: str
     started: str
     finished: str
-    # How many ranges were compared; `resumed`: how many of them an earlier try compared.
-    ranges: int = 0
+    ranges: int = 0  # how many ranges were compared; `resumed`: how many of them an earlier try compared
     resumed: int = 0
     records: int = 0
-    # Of the source's batches, as stored.
-    bytes: int = 0
+    bytes: int = 0  # of the source's batches, as stored
     bytes_as_stored: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     counts: Mapping[str, int] = field(default_factory=dict)
-    # The ranges that were read to their end on both sides, in order of the target's log.
-    verified: tuple[VerifiedRange, ...] = ()
+    verified: tuple[VerifiedRange, ...] = ()  # the ranges that were read to their end on both sides, in order of the target's log
     differences: tuple[Difference, ...] = ()
     not_covered: tuple[NotCovered, ...] = ()
     failed: tuple[PartitionFailure, ...] = ()
@@ -140,10 +133,7 @@ def summed(results: Iterable[RangeResult], not_covered: Iterable[NotCovered], fa
 def result_of(
     wanted: VerifyRange, compared: VerifyRange | None, tally: Tally, size: int, expired: Sequence[NotCovered] = ()
 ) -> RangeResult:
-    """The result of a range that was read to its end (pure). `size`: bytes of the source's batches.
-
-    `compared`: the part of the range that both logs still held; None: nothing.
-    """
+    """The result of a range that was read to its end (pure). `compared`: what both logs still held of it. `size`: bytes of the source."""
     counts = Counter(finding.kind for finding in tally.findings) + tally.beyond
     remote = (wanted.topic, wanted.partition, wanted.remote_topic)
     verified = None

@@ -26,6 +26,8 @@ from ferry.verify.verify_report import VerifyReport, summed
 TRIES = 3
 WORKER_LOST = f"the worker that compared a part of it died {TRIES} times"
 
+Compare = Callable[[Sequence[VerifyRange]], Iterable[RangeResult]]
+
 
 def verify(opened: OpenFlow, request: VerifyRequest, compare: CompareRanges, say: Callable[[str], None]) -> VerifyReport:
     """Compare both sides. FerryError if nothing could be compared at all; other problems are in the report."""
@@ -38,8 +40,7 @@ def verify(opened: OpenFlow, request: VerifyRequest, compare: CompareRanges, say
     results = {wanted.identity: finished[wanted.identity] for wanted in ranges if wanted.identity in finished}
     resumed = len(results)
     weight = sum(wanted.weight for wanted in ranges)
-    partitions = len(evidence.partitions)
-    what = f"{count_of(len(ranges), 'range')} of {count_of(partitions, 'partition')}"
+    what = f"{count_of(len(ranges), 'range')} of {count_of(len(evidence.partitions), 'partition')}"
     say(f"{flow.name}: verify {request.run_id} compares {what}, about {weight / 1e6:,.0f} MB")
     if resumed:
         say(f"an earlier try of {request.run_id} has compared {resumed} of them")
@@ -60,12 +61,7 @@ def verify(opened: OpenFlow, request: VerifyRequest, compare: CompareRanges, say
     )
 
 
-def _compare_rest(
-    ranges: Iterable[VerifyRange],
-    results: dict[str, RangeResult],
-    compare: Callable[[Sequence[VerifyRange]], Iterable[RangeResult]],
-    say: Callable[[str], None],
-) -> float:
+def _compare_rest(ranges: Iterable[VerifyRange], results: dict[str, RangeResult], compare: Compare, say: Callable[[str], None]) -> float:
     """Compare the ranges that have no result, and those of workers that died again. Returns the CPU seconds of the workers."""
     elsewhere = 0.0
     for attempt in range(TRIES):

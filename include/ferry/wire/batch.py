@@ -105,10 +105,7 @@ class OversizedBatch(MalformedBatch):
 
 
 def iterate_batches(data: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Each complete entry of a Fetch response's records, in order: its header and a view of all its bytes.
-
-    Raises MalformedBatch, naming the offset, when the bytes cannot be a record batch. Checksums are not looked at: see `crc_is_valid`.
-    """
+    """Each complete entry of a Fetch response's records, in order, as of `read_entry`. Checksums are not looked at: see `crc_is_valid`."""
     at = 0
     while (entry := read_entry(data, at)) is not None:
         yield entry

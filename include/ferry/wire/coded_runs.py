@@ -58,13 +58,6 @@ class CodedRuns(Sequence[OffsetRun]):
         downstream, at = varint.decode_unsigned(self.data, at)
         return upstream, downstream, varint.decode_unsigned(self.data, at)[0]
 
-    @property
-    def after_gaps(self) -> bytes:
-        """The coded runs without the two gaps of the first run: from its count on."""
-        _, at = varint.decode_unsigned(self.data, 1)
-        _, at = varint.decode_unsigned(self.data, at)
-        return self.data[at:]
-
     @cached_property
     def _last(self) -> OffsetRun:
         numbers = _ANY_NUMBER.findall(self.data, 1)
@@ -122,12 +115,13 @@ def joined_coded(parts: Sequence[Sequence[OffsetRun]]) -> bytes:
         gaps = first[0] - (last[0] + last[2]), first[1] - (last[1] + last[2])
         if min(gaps) < 0 or not any(gaps):  # encode_runs refuses the one, and makes one run of the other
             return encode_runs(chain.from_iterable(parts))
-        encoded += varint.encode_unsigned(gaps[0]) + varint.encode_unsigned(gaps[1]) + part.after_gaps
+        # The gaps of the part's first run count from 0: others replace them.
+        _, at = varint.decode_unsigned(part.data, 1)
+        _, at = varint.decode_unsigned(part.data, at)
+        encoded += varint.encode_unsigned(gaps[0]) + varint.encode_unsigned(gaps[1]) + part.data[at:]
     return bytes(encoded)
 
 
 def tight(runs: Sequence[OffsetRun]) -> bool:
     """Whether at most one offset of the target is between two neighbouring runs."""
-    if isinstance(runs, CodedRuns):
-        return runs.tight
-    return all(later[1] - (run[1] + run[2]) <= 1 for run, later in pairwise(runs))
+    return runs.tight if isinstance(runs, CodedRuns) else all(later[1] - (run[1] + run[2]) <= 1 for run, later in pairwise(runs))

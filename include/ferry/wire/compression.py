@@ -165,10 +165,7 @@ def all_read_lz4(data: Buffer) -> bool:
 
 
 def repair_legacy_lz4(data: Buffer) -> Buffer:
-    """An LZ4 frame with the header checksum that the format asks for.
-
-    Old Java clients summed the frame's magic too (KAFKA-3160), and magic-0 messages are still written that way.
-    """
+    """An LZ4 frame with the header checksum of the format. Clients that write magic 0 sum the frame's magic too (KAFKA-3160)."""
     frame = bytearray(data)
     if frame[:4] != _LZ4_MAGIC or len(frame) < len(_LZ4_HEADER):
         return data

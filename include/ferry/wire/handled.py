@@ -2,8 +2,7 @@
 
 All outputs of one source record stay in one batch. A batch is divided only between source records. So a position never lies inside the
 outputs of a record. A batch goes to one partition: where the handler chooses another one, the next batch begins. Neighbours with the same
-codec are merged, and the timestamp of a LogAppendTime batch becomes the timestamp of each of
-its records, as in reframing.
+codec are merged, and the timestamp of a LogAppendTime batch becomes the timestamp of each of its records, as in reframing.
 """
 
 from collections.abc import Iterable
@@ -15,14 +14,14 @@ from ferry.wire import compression, varint
 from ferry.wire.batch import BatchHeader, MalformedBatch
 from ferry.wire.legacy import opened
 from ferry.wire.produce_batch import BatchBuilder, Rerouted
-from ferry.wire.reframe import GROWTH_PER_RECORD, Reframer, assemble
+from ferry.wire.reframe import GROWTH_PER_RECORD, Reframer, assemble, times
 from ferry.wire.varint import Buffer
 
 
 def decode_records(header: BatchHeader, records: Buffer, topic: str, partition: int) -> list[Record]:
     """All records of one magic-2 batch, `records` decompressed. Raises MalformedBatch. Layout: clients/.../record/DefaultRecord.java."""
     data = bytes(records)
-    first, scale = (header.max_timestamp, 0) if header.is_log_append_time else (header.base_timestamp, 1)
+    first, scale = times(header)
     found = []
     at = 0
     lengths_agree = True
@@ -64,10 +63,7 @@ class HandlingBuilder(BatchBuilder):
         return at, reached
 
     def add(self, header: BatchHeader, view: memoryview) -> None:
-        """Give the wanted records of one batch to the handler.
-
-        HandlerStopped when it fails at a record: the outputs before it are kept, and the next fetch starts at that record.
-        """
+        """Give the wanted records to the handler. HandlerStopped if it fails at one: the outputs before it stay."""
         if self._excluded and header.count >= 0 and not self._wanted(header):
             return
         converted, records = opened(header, view, self._max_opened)
@@ -119,10 +115,11 @@ class HandlingBuilder(BatchBuilder):
 
     def _flush(self) -> None:
         done, self._records = self._records, Reframer()
-        payload, runs, places = memoryview(assemble(done, self._codec)), tuple(done.runs), tuple(self._places)
+        places, payload = tuple(self._places), memoryview(assemble(done, self._codec))
         origin = self._handling.topic, self._handling.partition
         rerouted = None if self._chosen is None else Rerouted(origin, self._chosen)
-        self._keep("handled", payload, done.count, runs, self._earliest, done.max_timestamp, places, self._dropped, rerouted)
+        own = {"min_timestamp": self._earliest, "places": places, "dropped": self._dropped, "rerouted": rerouted}
+        self._keep("handled", payload, tuple(done.runs), count=done.count, max_timestamp=done.max_timestamp, **own)
         self._earliest, self._places, self._dropped = -1, [], 0
 
 
@@ -137,8 +134,6 @@ def _nullable(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
 
 def _headers(data: bytes, at: int, end: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
     count, at = varint.decode(data, at)
-    if not count:
-        return (), at
     found = []
     for _ in range(count):
         key, at = _nullable(data, at, end)

@@ -7,7 +7,7 @@ short buffer is a ValueError (connect/mirror-client/.../{Heartbeat,Checkpoint}.j
 
 import struct
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, ClassVar, Self
 
 VERSION = 0
@@ -23,15 +23,11 @@ class _Record:
     VERSIONED: ClassVar[bool] = True
 
     def encode_key(self) -> bytes:
-        return _encoded(self.KEY, self._values()[: len(self.KEY)])
+        return _encoded(self.KEY, astuple(self)[: len(self.KEY)])
 
     def encode_value(self) -> bytes:
         version = struct.pack(">h", VERSION) if self.VERSIONED else b""
-        return version + _encoded(self.VALUE, self._values()[len(self.KEY) :])
-
-    def _values(self) -> list[Any]:
-        names: tuple[str, ...] = self.__slots__
-        return [getattr(self, name) for name in names]
+        return version + _encoded(self.VALUE, astuple(self)[len(self.KEY) :])
 
     @classmethod
     def decode(cls, key: bytes | None, value: bytes | None) -> Self:

@@ -8,7 +8,6 @@ DeepRecordsIterator). Magic-0 messages have no timestamp: they keep -1.
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ferry.wire import compression, varint
 from ferry.wire.batch import HEADER_SIZE, BatchHeader, MalformedBatch, crc_is_valid, iterate_batches
@@ -18,59 +17,45 @@ from ferry.wire.varint import Buffer
 _INT = struct.Struct(">i")
 # Offset, size, CRC, magic and attributes; magic 1 has a timestamp too.
 _KEY_AT = (18, 26)
-
-
-class Message(NamedTuple):
-    """One message: absolute offset, timestamp in ms (-1: none)."""
-
-    offset: int
-    timestamp: int
-    key: memoryview | None
-    value: memoryview | None
+Nullable = memoryview | None
 
 
 def opened(header: BatchHeader, view: memoryview, limit: int = LARGEST_BYTES) -> tuple[BatchHeader, Buffer]:
     """A magic-2 header of one whole entry of any magic, with its codec, and its records, decompressed. Raises MalformedBatch.
 
-    OversizedBatch if the records have more than `limit` bytes; it is raised before the memory is taken.
+    OversizedBatch if the records have more than `limit` bytes; it is raised before the memory is taken. The header of a converted entry
+    says CreateTime. Holes in the offsets stay holes.
     """
-    if header.magic < 2:
-        return convert(header, view, limit)
-    return header, compression.decompress(header.codec, view[HEADER_SIZE:], limit)
-
-
-def convert(header: BatchHeader, view: memoryview, limit: int = LARGEST_BYTES) -> tuple[BatchHeader, memoryview]:
-    """One whole entry of magic 0 or 1 as a magic-2 header (CreateTime, the entry's codec) and its records, not compressed.
-
-    Holes in the offsets stay holes. Raises MalformedBatch.
-    """
-    messages = list(read_messages(header, view, limit))
+    if header.magic >= 2:
+        return header, compression.decompress(header.codec, view[HEADER_SIZE:], limit)
+    messages = list(_messages(header, view, limit))
     if not messages:
         raise MalformedBatch(f"an empty message set at offset {header.base_offset}")
-    first = messages[0]
+    first, start, _, _ = messages[0]
     body = bytearray()
-    for message in messages:
-        record = _record(message, first)
+    for offset, timestamp, key, value in messages:
+        deltas = varint.encode(timestamp - start) + varint.encode(offset - first)
+        record = b"\0" + deltas + _field(key) + _field(value) + b"\0"  # no headers
         body += varint.encode(len(record)) + record
     converted = header._replace(
-        base_offset=first.offset,
+        base_offset=first,
         length=49 + len(body),
         magic=2,
         crc=0,
         attributes=header.codec,
-        last_offset_delta=messages[-1].offset - first.offset,
-        base_timestamp=first.timestamp,
-        max_timestamp=max(message.timestamp for message in messages),
+        last_offset_delta=messages[-1][0] - first,
+        base_timestamp=start,
+        max_timestamp=max(timestamp for _, timestamp, _, _ in messages),
         count=len(messages),
     )
     return converted, memoryview(body)
 
 
-def read_messages(header: BatchHeader, view: memoryview, limit: int = LARGEST_BYTES) -> Iterator[Message]:
-    """The messages of one whole entry, a plain message or a wrapper, in order of strictly increasing offsets. Raises MalformedBatch."""
+def _messages(header: BatchHeader, view: memoryview, limit: int) -> Iterator[tuple[int, int, Nullable, Nullable]]:
+    """The messages of a plain entry or a wrapper, by strictly increasing offsets: offset, timestamp in ms (-1: none), key, value."""
     key, value = _key_and_value(header, view)
     if not header.codec:
-        yield Message(header.base_offset, header.base_timestamp, key, value)
+        yield header.base_offset, header.base_timestamp, key, value
         return
     if value is None:
         raise MalformedBatch(f"a compressed message without a value at offset {header.base_offset}")
@@ -84,11 +69,11 @@ def read_messages(header: BatchHeader, view: memoryview, limit: int = LARGEST_BY
         if inner_header.magic != header.magic or inner_header.codec or not crc_is_valid(inner_view) or offset <= previous:
             raise MalformedBatch(f"an invalid message within the wrapper at offset {header.base_offset}")
         timestamp = header.base_timestamp if header.is_log_append_time else inner_header.base_timestamp
-        yield Message(offset, timestamp, *_key_and_value(inner_header, inner_view))
+        yield (offset, timestamp, *_key_and_value(inner_header, inner_view))
         previous = offset
 
 
-def _key_and_value(header: BatchHeader, view: memoryview) -> tuple[memoryview | None, memoryview | None]:
+def _key_and_value(header: BatchHeader, view: memoryview) -> tuple[Nullable, Nullable]:
     key, at = _nullable(view, _KEY_AT[header.magic])
     value, at = _nullable(view, at)
     if at != len(view):
@@ -96,7 +81,7 @@ def _key_and_value(header: BatchHeader, view: memoryview) -> tuple[memoryview | 
     return key, value
 
 
-def _nullable(view: memoryview, at: int) -> tuple[memoryview | None, int]:
+def _nullable(view: memoryview, at: int) -> tuple[Nullable, int]:
     if at + _INT.size > len(view):
         raise MalformedBatch("a message that is shorter than its fields")
     length = _INT.unpack_from(view, at)[0]
@@ -108,16 +93,5 @@ def _nullable(view: memoryview, at: int) -> tuple[memoryview | None, int]:
     return view[at : at + length], at + length
 
 
-def _record(message: Message, first: Message) -> bytes:
-    return (
-        b"\0"
-        + varint.encode(message.timestamp - first.timestamp)
-        + varint.encode(message.offset - first.offset)
-        + _field(message.key)
-        + _field(message.value)
-        + b"\0"  # no headers
-    )
-
-
-def _field(data: memoryview | None) -> bytes:
+def _field(data: Nullable) -> bytes:
     return varint.encode(-1) if data is None else varint.encode(len(data)) + data

@@ -3,7 +3,8 @@
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import crc32c
 
@@ -29,10 +30,7 @@ class Rerouted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProduceBatch:
-    """One batch to produce; `encode` writes its producer in.
-
-    `size`: bytes on the wire. Timestamps are in ms.
-    """
+    """One batch to produce; `encode` writes its producer in. `size`: bytes on the wire. Timestamps are in ms."""
 
     kind: BatchKind
     payload: memoryview
@@ -100,10 +98,6 @@ class Transformed:
     dropped: int = 0
 
 
-# Makes a batch of the start and end of its upstream range and the leader epoch at the end: these are known later than its records.
-Finish = Callable[[int, int, int], ProduceBatch]
-
-
 class BatchBuilder:
     """Collects batches in upstream order from `position` on, and the leader epochs of all entries that were read.
 
@@ -118,7 +112,7 @@ class BatchBuilder:
         # Bytes of the batches that are not as they were fetched.
         self.made = 0
         # (upstream offset of the first record, what makes the batch): its upstream range reaches up to the next batch's first record.
-        self._batches: list[tuple[int, Finish]] = []
+        self._batches: list[tuple[int, Callable[..., ProduceBatch]]] = []
         # (offset, epoch): after this offset positions have this epoch, as far as was read. Epochs change rarely, so the list stays short.
         self._epochs: list[tuple[int, int]] = []
 
@@ -135,7 +129,8 @@ class BatchBuilder:
         """The batches; their upstream ranges tile [position, next_position)."""
         bounds = [self.position, *(start for start, _ in self._batches[1:]), next_position]
         return [
-            finish(start, stop, self.epoch_at(stop)) for (_, finish), start, stop in zip(self._batches, bounds, bounds[1:], strict=False)
+            make(upstream_start=start, upstream_end=stop, last_leader_epoch=self.epoch_at(stop))
+            for (_, make), start, stop in zip(self._batches, bounds, bounds[1:], strict=False)
         ]
 
     def _codec_of(self, header: BatchHeader) -> int:
@@ -145,21 +140,7 @@ class BatchBuilder:
     def _wanted(self, header: BatchHeader) -> Ranges:
         return outside(self._excluded, max(self.position, header.base_offset), min(self._end, header.next_offset))
 
-    def _keep(  # noqa: PLR0917 - the fields of a batch but for its range
-        self,
-        kind: BatchKind,
-        payload: memoryview,
-        count: int,
-        runs: tuple[tuple[int, int], ...],
-        min_timestamp: int,
-        max_timestamp: int,
-        places: tuple[int, ...] = (),
-        dropped: int = 0,
-        rerouted: Rerouted | None = None,
-    ) -> None:
+    def _keep(self, kind: BatchKind, payload: memoryview, runs: tuple[tuple[int, int], ...], **more: Any) -> None:
+        """Keep the fields of a batch (`more`: the others), but for its upstream range and the leader epoch there, which are known later."""
         self.made += 0 if kind == "forwarded" else len(payload)
-
-        def finish(start: int, stop: int, epoch: int) -> ProduceBatch:
-            return ProduceBatch(kind, payload, count, runs, start, stop, min_timestamp, max_timestamp, epoch, places, dropped, rerouted)
-
-        self._batches.append((runs[0][0], finish))
+        self._batches.append((runs[0][0], partial(ProduceBatch, kind=kind, payload=payload, runs=runs, **more)))

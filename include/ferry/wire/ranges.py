@@ -3,7 +3,7 @@
 A partition may have a hundred thousand such ranges to leave out of a copy: so functions that are called for each batch bisect.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 Range = tuple[int, int]
@@ -42,14 +42,9 @@ def next_start(ranges: Ranges, offset: int) -> int:
 
 def within(ranges: Ranges, start: int, end: int) -> Ranges:
     """What of `[start, end)` the ranges hold."""
-    found: list[Range] = []
-    index = max(0, bisect_right(ranges, (start, NO_END)) - 1)
-    while index < len(ranges) and ranges[index][0] < end:
-        low, high = max(start, ranges[index][0]), min(end, ranges[index][1])
-        if low < high:
-            found.append((low, high))
-        index += 1
-    return tuple(found)
+    first, last = max(0, bisect_right(ranges, (start, NO_END)) - 1), bisect_left(ranges, (end, 0))
+    cut = ((max(start, low), min(end, high)) for low, high in ranges[first:last])
+    return tuple((low, high) for low, high in cut if low < high)
 
 
 def outside(ranges: Ranges, start: int, end: int) -> Ranges:

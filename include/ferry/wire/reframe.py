@@ -77,7 +77,7 @@ class Reframer:
         data = bytes(records)
         try:
             if inside and header.contiguous and not header.attributes & DELETE_HORIZON:
-                first, scale = _times(header)
+                first, scale = times(header)
                 base = self.base_timestamp if self.count else first
                 append_all(self.body, data, header.count, self.count, shift=first - base, scale=scale)
                 _join(self.runs, header.base_offset, header.count)
@@ -162,7 +162,7 @@ class Reframer:
         low, high = bisect_left(offsets, lower - header.base_offset), bisect_left(offsets, upper - header.base_offset)
         if low >= high:
             return
-        first, scale = _times(header)
+        first, scale = times(header)
         base = self.base_timestamp if self.count else wrapped(first + timestamps[low] * scale)
         greatest = max(times_of(first, timestamps[low:high], scale))
         runs = _runs_of(offsets[low:high])
@@ -195,16 +195,13 @@ def divided(header: BatchHeader, records: Buffer, limit: int) -> list[tuple[Batc
     return parts
 
 
-def _times(header: BatchHeader) -> tuple[int, int]:
+def times(header: BatchHeader) -> tuple[int, int]:
     """What to add to a batch's timestamp deltas, and a factor to multiply them with before: 0 if the broker set one time for all."""
     return (header.max_timestamp, 0) if header.is_log_append_time else (header.base_timestamp, 1)
 
 
 def assemble(reframed: Reframer, codec: int) -> bytearray:
-    """A whole magic-2 CreateTime batch of the records, compressed with `codec`, at base offset 0, without producer and without CRC.
-
-    `ProduceBatch.encode` writes producer and CRC.
-    """
+    """A magic-2 CreateTime batch of the records, compressed with `codec`, at offset 0. ProduceBatch.encode writes producer and CRC."""
     body = compression.compress(codec, reframed.body)
     size = HEADER_SIZE + len(body)
     batch = bytearray(size)

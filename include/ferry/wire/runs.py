@@ -61,9 +61,8 @@ def normalise(runs: Iterable[OffsetRun]) -> tuple[OffsetRun, ...]:
     upstream_end = downstream_end = 0
     for upstream, downstream, count in runs:
         if upstream < upstream_end or downstream < downstream_end or count < 1:
-            raise ValueError(
-                f"the run {(upstream, downstream, count)} does not follow upstream {upstream_end}, downstream {downstream_end}"
-            )
+            run = upstream, downstream, count
+            raise ValueError(f"the run {run} does not follow upstream {upstream_end}, downstream {downstream_end}")
         if joined and upstream == upstream_end and downstream == downstream_end:
             joined[-1] = (*joined[-1][:2], joined[-1][2] + count)
         else:

@@ -1,5 +1,7 @@
 """Halves a batch that the target refuses: it is larger than the target's max.message.bytes, or Ferry looks for the refused record."""
 
+from dataclasses import replace
+
 from ferry.wire import compression
 from ferry.wire.batch import HEADER_SIZE, MalformedBatch, read_header
 from ferry.wire.produce_batch import ProduceBatch
@@ -36,7 +38,8 @@ def halved(batch: ProduceBatch, limit: int = compression.LARGEST_BYTES) -> tuple
         if reframed.count != upper - lower:
             found = f"only {reframed.count} of its records {lower} to {upper - 1} have the offsets that its header says"
             raise MalformedBatch(f"batch at upstream offset {batch.upstream_start}: {found}")
-        return ProduceBatch(
+        return replace(
+            batch,
             kind="handled" if batch.places else "reframed",
             payload=memoryview(assemble(reframed, header.codec)),
             count=reframed.count,
@@ -48,7 +51,6 @@ def halved(batch: ProduceBatch, limit: int = compression.LARGEST_BYTES) -> tuple
             last_leader_epoch=epoch,
             places=tuple(place - lower for place in _places(batch, lower, upper)) if batch.places else (),
             dropped=0 if lower else batch.dropped,
-            rerouted=batch.rerouted,
         )
 
     return (
@@ -78,8 +80,7 @@ def _split_runs(runs: Runs, records: int) -> tuple[Runs, Runs]:
     second: list[tuple[int, int]] = []
     left = records
     for start, count in runs:
-        taken = min(left, count)
-        if taken:
+        if taken := min(left, count):
             first.append((start, taken))
         if taken < count:
             second.append((start + taken, count - taken))

@@ -147,10 +147,7 @@ class _MergingBuilder(BatchBuilder):
         self._row_limit = body_limit - FORWARD_BYTES - GROWTH_PER_RECORD * FORWARD_RECORDS
 
     def take_small(self, fetched: memoryview, at: int, reached: int) -> tuple[int, int]:
-        """Merge the row of small uncompressed batches that begins at index `at` into the open group, the fast way.
-
-        Only if a group is open: `add` opens one. Returns the index after the last batch taken, and the offset reached.
-        """
+        """Merge a row of small uncompressed batches into the group, if one is open. The index behind the row, and the offset reached."""
         if not self._open or (self._codec != compression.NONE and self._wanted_codec is None):
             return at, reached
         small = self._small
@@ -171,7 +168,8 @@ class _MergingBuilder(BatchBuilder):
         if not whole and header.count >= 0 and not self._wanted(header):
             return  # mostly so, and then the batch is not decompressed
         forwardable = whole and self._can_forward(header, view)
-        if forwardable and not self._is_small(header):
+        weight = header.size * COMPRESSION_PENALTY[header.codec]
+        if forwardable and (weight >= FORWARD_BYTES or header.count >= FORWARD_RECORDS):
             self._flush()
             self._forward(header, view)
             return
@@ -214,13 +212,9 @@ class _MergingBuilder(BatchBuilder):
             and (header.codec != compression.LZ4 or compression.all_read_lz4(view[HEADER_SIZE:]))
         )
 
-    def _is_small(self, header: BatchHeader) -> bool:
-        weight = header.size * COMPRESSION_PENALTY[header.codec]
-        return weight < FORWARD_BYTES and header.count < FORWARD_RECORDS
-
     def _forward(self, header: BatchHeader, view: memoryview) -> None:
         runs = ((header.base_offset, header.count),)
-        self._keep("forwarded", view, header.count, runs, header.base_timestamp, header.max_timestamp)
+        self._keep("forwarded", view, runs, count=header.count, min_timestamp=header.base_timestamp, max_timestamp=header.max_timestamp)
 
     def _flush(self) -> None:
         """End the open group. A batch that found nothing to be merged with is forwarded after all, if it can be."""
@@ -228,8 +222,8 @@ class _MergingBuilder(BatchBuilder):
             self._forward(*self._forwardable)
         elif self._group.count:
             done = self._group
-            payload = memoryview(assemble(done, self._codec))
-            self._keep("reframed", payload, done.count, tuple(done.runs), done.base_timestamp, done.max_timestamp)
+            times = {"min_timestamp": done.base_timestamp, "max_timestamp": done.max_timestamp}
+            self._keep("reframed", memoryview(assemble(done, self._codec)), tuple(done.runs), count=done.count, **times)
         # Without records there is nothing to produce: all of the group lay in holes or outside the bounds.
         self._group = Reframer()
         self._forwardable = None

@@ -42,10 +42,7 @@ def encode(value: int) -> bytes:
 
 
 def wrapped(value: int) -> int:
-    """A sum or difference of two numbers of 64 bits, as in Java: after the largest number the smallest follows.
-
-    A log may hold any time of 64 bits. Then its deltas may have overflowed, and only the same overflow gives the time back.
-    """
+    """A sum or difference of two 64-bit numbers, as in Java. If a log's deltas overflowed, only the same overflow gives the time back."""
     return ((value + _HALF) & _WORD) - _HALF
 
 

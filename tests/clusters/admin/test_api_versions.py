@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 from kafka.protocol.producer import InitProducerIdRequest
+from tests.opened import lacking, lacking_features
 
-from ferry.clusters.admin.api_versions import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Feature, Lack, lacking
+from ferry.clusters.admin.api_versions import SOURCE_NEEDS, SOURCE_WISHES, TARGET_NEEDS, TARGET_WISHES, Feature, Lack
 from ferry.config import Flow
-from ferry.copying.snapshot import lacking_features
 from ferry.errors import BrokerTooOld
 
 pytestmark = pytest.mark.brokers

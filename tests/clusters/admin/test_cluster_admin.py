@@ -5,7 +5,6 @@ A broker that answers may not be able to tell something now.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
@@ -30,7 +29,7 @@ ATTEMPTS = round(PATIENCE_SECONDS / ATTEMPT_PAUSE_SECONDS)
 
 
 @pytest.fixture
-def admin(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ClusterAdmin, list[Any]]]:
+def admin(monkeypatch: pytest.MonkeyPatch) -> tuple[ClusterAdmin, list[Any]]:
     """An administration, and the answers that it gets: what is an error is raised."""
     answers: list[Any] = []
     clock = SimpleNamespace(now=0.0)
@@ -45,9 +44,8 @@ def admin(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ClusterAdmin, list[
         return answer
 
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock.now, sleep=sleep))
-    monkeypatch.setattr(module, "ask_cluster", answered)
-    with ClusterAdmin(SimpleNamespace(alias="A", where="cluster A (a:9092)")) as made:  # type: ignore[arg-type] - it only names the cluster
-        yield made, answers
+    cluster: Any = SimpleNamespace(ask=answered, cluster=SimpleNamespace(alias="A", where="cluster A (a:9092)"))
+    return ClusterAdmin(cluster), answers
 
 
 def test_a_cluster_that_never_answered_is_unreachable_at_once(admin: tuple[ClusterAdmin, list[Any]]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, ResourceType
 from tests.behind_a_proxy import behind_a_proxy, playing
+from tests.conftest import Lab
 from tests.opened import administration, plan_run
 from tools.kafka import SandboxCluster
 from tools.proxy.broker_proxy import BrokerProxy
@@ -66,15 +67,11 @@ def own_configs(cluster: SandboxCluster, *topics: str) -> dict[str, dict[str, st
 
 
 def test_a_plan_says_that_the_cluster_made_the_topics_that_it_was_asked_about(
-    proxied: tuple[SandboxCluster, BrokerProxy],
-    flow_factory: FlowFactory,
-    topic_factory: Callable[..., str],
-    source_cluster: SandboxCluster,
-    copy_only: tuple[str, ...],
+    proxied: tuple[SandboxCluster, BrokerProxy], lab: Lab
 ) -> None:
     behind, proxy = proxied
-    topic = topic_factory(source_cluster)
-    flow = flow_factory(f"A->B.topics = {topic}", *copy_only, target=proxy)
+    topic = lab.topic(lab.source)
+    flow = lab.flow(f"A->B.topics = {topic}", *lab.copy_only, target=proxy)
     remote = f"{flow.source.alias}.{topic}"
 
     def told() -> list[str]:

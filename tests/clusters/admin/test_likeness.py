@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from tests.opened import administration, plan_run, read_flow_facts
+from tests.conftest import Lab
+from tests.opened import administration, plan_run, read_cluster_facts, read_flow_facts
 from tests.proxied import proxied_cluster
 from tools.kafka import SandboxCluster, read_all
 from tools.proxy.broker_proxy import BrokerProxy
@@ -16,7 +17,6 @@ from tools.proxy.service import WITHOUT_TOPIC_IDS, Service
 from ferry.clusters.admin.likeness import Likeness, likeness
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
-from ferry.doctor.cluster_facts import read_cluster_facts
 from ferry.errors import ConfigError
 from ferry.ledger.run_report import RunReport
 from ferry.sandbox.server_properties import new_cluster_id
@@ -103,14 +103,12 @@ def test_one_cluster_with_two_listeners(
         assert found.same, found
 
 
-def test_a_cluster_that_tells_no_id(
-    proxied: tuple[SandboxCluster, BrokerProxy], target_cluster: SandboxCluster, flow_factory: FlowFactory, topic_factory: Make
-) -> None:
+def test_a_cluster_that_tells_no_id(proxied: tuple[SandboxCluster, BrokerProxy], lab: Lab) -> None:
     cluster, proxy = proxied
-    topic = topic_factory(cluster)
+    topic = lab.topic(cluster)
     proxy.service = Service(cluster_id=None)
     try:
-        flow = flow_factory(f"A.bootstrap.servers = {proxy.bootstrap}", source=cluster, target=target_cluster)
+        flow = lab.flow(f"A.bootstrap.servers = {proxy.bootstrap}", source=cluster, target=lab.target)
         found = of(flow)
         facts = read_cluster_facts(flow.source)
     finally:
@@ -120,12 +118,12 @@ def test_a_cluster_that_tells_no_id(
     assert (facts.cluster_id, topic != "") == ("", True)
 
 
-def test_clusters_with_different_ids(source_cluster: SandboxCluster, target_cluster: SandboxCluster, flow_factory: FlowFactory) -> None:
-    assert of(flow_factory(source=source_cluster, target=target_cluster)) is None
+def test_clusters_with_different_ids(lab: Lab) -> None:
+    assert of(lab.flow(source=lab.source, target=lab.target)) is None
 
 
-def test_the_same_servers_by_another_name(source_cluster: SandboxCluster, flow_factory: FlowFactory) -> None:
-    port = source_cluster.bootstrap.rpartition(":")[2]
-    found = of(flow_factory(f"B.bootstrap.servers = localhost:{port}", source=source_cluster, target=source_cluster))
+def test_the_same_servers_by_another_name(lab: Lab) -> None:
+    port = lab.source.bootstrap.rpartition(":")[2]
+    found = of(lab.flow(f"B.bootstrap.servers = localhost:{port}", source=lab.source, target=lab.source))
     assert found is not None
-    assert (found.same, found.why.endswith(f"both have the broker {source_cluster.bootstrap}")) == (True, True)
+    assert (found.same, found.why.endswith(f"both have the broker {lab.source.bootstrap}")) == (True, True)

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.opened import administration, plan_run, read_flow_facts
+from tests.conftest import Lab
+from tests.opened import administration, plan_run, read_cluster_facts, read_flow_facts
 from tests.waiting import until
-from tools.kafka import SandboxCluster
 from tools.kafka.brokers import SandboxBrokers
 
-from ferry.config import Flow
 from ferry.config.settings import REMOTE_TOPICS, WantedReplicas
 from ferry.copying.request import RunRequest
-from ferry.doctor.cluster_facts import read_cluster_facts
 from ferry.errors import ExitCode, TooFewBrokers
-from ferry.ledger.run_report import RunReport
 from ferry.ledger.topics import ensure_internal_topics, own_topics
 
 
@@ -68,20 +65,12 @@ def test_only_a_default_is_lowered(wanted: WantedReplicas, brokers: int, broker_
 
 
 @pytest.mark.brokers
-def test_brokers_that_are_down_count(
-    lame: SandboxBrokers,
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    source_cluster: SandboxCluster,
-    produce: Callable[..., None],
-    run_flow: Callable[..., RunReport],
-    copy_only: tuple[str, ...],
-) -> None:
-    topic = topic_factory(source_cluster)
-    produce(source_cluster, topic, [(0, None, b"x")])
-    lines = (f"A->B.topics = {topic}", "A->B.replication.factor = 3", "A->B.ferry.internal.topics.replication.factor = 3", *copy_only)
-    flow = flow_factory(*lines, target=lame.nodes[1])
-    assert run_flow(flow).exit_code is ExitCode.DONE
+def test_brokers_that_are_down_count(lame: SandboxBrokers, lab: Lab) -> None:
+    topic = lab.topic(lab.source)
+    lab.produce(lab.source, topic, [(0, None, b"x")])
+    lines = (f"A->B.topics = {topic}", "A->B.replication.factor = 3", "A->B.ferry.internal.topics.replication.factor = 3", *lab.copy_only)
+    flow = lab.flow(*lines, target=lame.nodes[1])
+    assert lab.run(flow).exit_code is ExitCode.DONE
     remote = f"{flow.source.alias}.{topic}"
     with administration(flow.target) as target:
         assert {name: found.replication_factor for name, found in target.topics([*own_topics(flow), remote]).items()} == dict.fromkeys(
@@ -95,14 +84,9 @@ def test_brokers_that_are_down_count(
 
 
 @pytest.mark.brokers
-def test_more_replicas_than_brokers_are_refused_by_key_and_count(
-    lame: SandboxBrokers,
-    flow_factory: Callable[..., Flow],
-    topic_factory: Callable[..., str],
-    source_cluster: SandboxCluster,
-) -> None:
-    topic = topic_factory(source_cluster)
-    flow = flow_factory(
+def test_more_replicas_than_brokers_are_refused_by_key_and_count(lame: SandboxBrokers, lab: Lab) -> None:
+    topic = lab.topic(lab.source)
+    flow = lab.flow(
         f"A->B.topics = {topic}", "A->B.replication.factor = 4", "A->B.ferry.internal.topics.replication.factor = 5", target=lame
     )
     told = "ferry.internal.topics.replication.factor=5, and 1 of 3 known brokers"
@@ -114,8 +98,8 @@ def test_more_replicas_than_brokers_are_refused_by_key_and_count(
 
 
 @pytest.mark.brokers
-def test_a_small_cluster_lowers_the_default(flow_factory: Callable[..., Flow], target_cluster: SandboxCluster) -> None:
-    flow = flow_factory(f"A->B.topics = {secrets.token_hex(4)}")
+def test_a_small_cluster_lowers_the_default(lab: Lab) -> None:
+    flow = lab.flow(f"A->B.topics = {secrets.token_hex(4)}")
     flow = replace(flow, replicas_given=frozenset(), internal_topics_replication_factor=3)
     with administration(flow.target) as target:
         created = ensure_internal_topics(flow, target)

@@ -78,8 +78,12 @@ class Broker(Coordinators):
         return f"grant {right}"
 
 
+def asked(ask: Any = None) -> Any:
+    return SimpleNamespace(alias=CLUSTER.alias, cluster=CLUSTER, ask=ask)
+
+
 def groups_of(monkeypatch: pytest.MonkeyPatch, *given: Any, found: tuple[int, ...] = (0,)) -> tuple[ConsumerGroups, Broker]:
-    groups, broker = ConsumerGroups(CLUSTER), Broker(*given, found=found)
+    groups, broker = ConsumerGroups(asked()), Broker(*given, found=found)
     groups._client, groups._connections = broker, [broker]  # type: ignore[assignment, list-item]
     for module in (group_requests, consumer_groups):
         monkeypatch.setattr(module, "time", broker)
@@ -260,32 +264,31 @@ async def passed_on(future: Future) -> Any:
     return await future
 
 
-def test_a_service_that_does_not_offer_to_describe_acls_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acls, "ask_cluster", lambda *_: {0: 11})
-    assert acls.read_acls(CLUSTER) is None
+def test_a_service_that_does_not_offer_to_describe_acls_has_none() -> None:
+    assert acls.read_acls(asked(lambda *_: {0: 11})) is None
 
 
 @every_code_of(error_policy.DESCRIBE_ACLS)
-def test_acls(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+def test_acls(code: int) -> None:
     broker = Broker(DescribeAclsResponse[1](error_code=code, error_message=None, resources=[]))
 
-    def ask(_: Any, question: Any, *__: Any) -> Any:
+    def ask(question: Any, *_: Any) -> Any:
         return {DescribeAclsResponse.API_KEY: 1} if question is ClusterConnection.newest else broker.run(broker.send, None, 3)
 
-    monkeypatch.setattr(acls, "ask_cluster", ask)
+    cluster = asked(ask)
     match error_policy.DESCRIBE_ACLS.action(code):
         case Action.GO_ON:
-            assert acls.read_acls(CLUSTER) == frozenset()
+            assert acls.read_acls(cluster) == frozenset()
         case Action.NOTHING:
-            assert acls.read_acls(CLUSTER) is None
+            assert acls.read_acls(cluster) is None
         case Action.DENIED:
             with pytest.raises(NotAuthorized, match="grant Alter on the cluster"):
-                acls.read_acls(CLUSTER, to_alter=True)
+                acls.read_acls(cluster, to_alter=True)
             with pytest.raises(NotAuthorized, match="grant Describe on the cluster"):
-                acls.read_acls(CLUSTER)
+                acls.read_acls(cluster)
         case _:
             with pytest.raises(ClusterUnreachable) as raised:
-                acls.read_acls(CLUSTER)
+                acls.read_acls(cluster)
             assert named(code) in str(raised.value)
 
 

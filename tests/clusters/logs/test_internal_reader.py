@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import Producer
+from tests.conftest import Lab
 from tests.opened import topic_reader
 from tools.kafka import SandboxCluster
 
@@ -32,34 +33,30 @@ def _filled(cluster: SandboxCluster, topic: str) -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, 1 << 20])
-def test_the_callers_own_time_does_not_count(
-    at_once: int, flow_factory: FlowFactory, topic_factory: TopicFactory, target_cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    topic = topic_factory(target_cluster, partitions=2)
-    _filled(target_cluster, topic)
+def test_the_callers_own_time_does_not_count(at_once: int, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = lab.topic(lab.target, partitions=2)
+    _filled(lab.target, topic)
     passed = 0.0
     monkeypatch.setattr(internal_reader, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + passed))
     monkeypatch.setattr(internal_reader, "PARTITION_BYTES", at_once)
     found = set()
-    with topic_reader(flow_factory().target) as reader:
+    with topic_reader(lab.flow().target) as reader:
         for record in reader.read(topic):
             found.add(record.key)
             passed += 1_000  # decoding it took the caller that long
     assert len(found) == RECORDS
 
 
-def test_an_open_transaction_that_holds_the_end_back_is_named(
-    flow_factory: FlowFactory, topic_factory: TopicFactory, target_cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    topic = topic_factory(target_cluster, partitions=2)
-    _filled(target_cluster, topic)
-    producer = Producer({**target_cluster.client_settings(), "transactional.id": topic})
+def test_an_open_transaction_that_holds_the_end_back_is_named(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = lab.topic(lab.target, partitions=2)
+    _filled(lab.target, topic)
+    producer = Producer({**lab.target.client_settings(), "transactional.id": topic})
     producer.init_transactions(30)
     producer.begin_transaction()
     producer.produce(topic, b"open", partition=1)
     producer.flush(30)
     found = []
-    with topic_reader(flow_factory().target) as reader:
+    with topic_reader(lab.flow().target) as reader:
         assert len(list(reader.read(topic, complete=False))) == RECORDS
         monkeypatch.setattr(internal_reader, "STALLED_SECONDS", 0.5)  # now that it is connected
         with pytest.raises(ClusterUnreachable, match=f"{topic}-1 could not be read to the end: nothing came for"):
@@ -68,15 +65,13 @@ def test_an_open_transaction_that_holds_the_end_back_is_named(
     producer.abort_transaction(30)
 
 
-def test_first_records_are_found_behind_batches_of_any_size(
-    flow_factory: FlowFactory, topic_factory: TopicFactory, target_cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    topic = topic_factory(target_cluster, partitions=5)
-    producer = Producer({**target_cluster.client_settings(), "batch.num.messages": 1})
+def test_first_records_are_found_behind_batches_of_any_size(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = lab.topic(lab.target, partitions=5)
+    producer = Producer({**lab.target.client_settings(), "batch.num.messages": 1})
     for number in range(12):
         producer.produce(topic, b"v" * 3_000, str(number).encode(), partition=number % 3)
     assert producer.flush(30) == 0
-    producer = Producer({**target_cluster.client_settings(), "transactional.id": topic})
+    producer = Producer({**lab.target.client_settings(), "transactional.id": topic})
     producer.init_transactions(30)
     producer.begin_transaction()
     producer.produce(topic, b"open", partition=3)
@@ -84,7 +79,7 @@ def test_first_records_are_found_behind_batches_of_any_size(
     monkeypatch.setattr(internal_reader, "FIRST_BYTES", 1_000)
     monkeypatch.setattr(internal_reader, "FIRSTS_A_ROUND", 2)
     spans = {TopicPartition(topic, number): (number, 100) for number in range(4)} | {TopicPartition(topic, 4): (0, 0)}
-    with topic_reader(flow_factory().target) as reader:
+    with topic_reader(lab.flow().target) as reader:
         found = reader.first_records(spans, 30)
         assert reader.first_records(spans, 0) == {}
     producer.abort_transaction(30)
@@ -92,28 +87,24 @@ def test_first_records_are_found_behind_batches_of_any_size(
     assert first == {0: b"0", 1: b"4", 2: b"8", 3: None, 4: None}
 
 
-def test_the_look_for_first_records_ends_in_time_when_the_cluster_hangs(
-    flow_factory: FlowFactory, topic_factory: TopicFactory, target_cluster: SandboxCluster
-) -> None:
-    topic = topic_factory(target_cluster)
+def test_the_look_for_first_records_ends_in_time_when_the_cluster_hangs(lab: Lab) -> None:
+    topic = lab.topic(lab.target)
     spans = {TopicPartition(topic, 0): (0, 9)}
-    with topic_reader(flow_factory().target) as reader:
+    with topic_reader(lab.flow().target) as reader:
         assert reader.first_records(spans, 30) == {TopicPartition(topic, 0): None}
-        target_cluster.pause()
+        lab.target.pause()
         try:
             began = time.monotonic()
             assert reader.first_records(spans, 3) == {}
             took = time.monotonic() - began
         finally:
-            target_cluster.resume()
+            lab.target.resume()
     assert took < 3 + CONTACT_MILLISECONDS / 1000
 
 
-def test_a_topic_that_is_gone_is_an_error_and_not_a_topic_without_records(
-    flow_factory: FlowFactory, target_cluster: SandboxCluster
-) -> None:
+def test_a_topic_that_is_gone_is_an_error_and_not_a_topic_without_records(lab: Lab) -> None:
     missing = TopicPartition("never-made", 0)
-    with topic_reader(flow_factory(target=target_cluster).target) as reader:
+    with topic_reader(lab.flow(target=lab.target).target) as reader:
         (found,) = reader.first_records({missing: (0, 9)}, 30).values()
     assert isinstance(found, FerryError)
     assert missing.topic in str(found)

@@ -104,27 +104,24 @@ def loop() -> Iterator[EventLoop]:
     made.close()
 
 
-def reading(leader: NewLeader, monkeypatch: pytest.MonkeyPatch) -> InternalTopicReader:
-    def begin(_: object, ask: Callable[..., Coroutine[Any, Any, Any]], *wanted: object, **__: object) -> Asked[Any]:
+def reading(leader: NewLeader) -> InternalTopicReader:
+    def begin(ask: Callable[..., Coroutine[Any, Any, Any]], *wanted: object, **__: object) -> Asked[Any]:
         return Asked(lambda: leader.loop.run(ask, leader, *wanted))
 
-    for module in (internal_reader, offset_listing):
-        monkeypatch.setattr(module, "begin_asking", begin)
-    reader: Any = InternalTopicReader(SimpleNamespace(alias="A"))  # type: ignore[arg-type] - it only names the cluster
-    found: InternalTopicReader = reader
-    return found
+    cluster: Any = SimpleNamespace(alias="A", begin_asking=begin, cluster=SimpleNamespace(alias="A"))
+    return InternalTopicReader(cluster)
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 3])
 def test_a_new_leader_that_does_not_know_the_high_watermark_yet(rounds: int, loop: EventLoop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(internal_reader, "PAUSE_SECONDS", 0.0)
-    assert [record.offset for record in reading(NewLeader(loop, rounds), monkeypatch).read("t")] == [0, 1, 2]
+    assert [record.offset for record in reading(NewLeader(loop, rounds)).read("t")] == [0, 1, 2]
 
 
 def test_a_complete_read_asks_for_the_leader_anew(loop: EventLoop, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one that is remembered may have been replaced without knowing it."""
     leader = NewLeader(loop, 0)
-    reader = reading(leader, monkeypatch)
+    reader = reading(leader)
     for asked in (2, 3):  # at first also for the partitions
         assert len(list(reader.read("t"))) == 3
         assert leader.metadata == asked
@@ -143,7 +140,7 @@ def test_what_has_changed_since_the_leaders_were_learned(
     monkeypatch.setattr(internal_reader, "PAUSE_SECONDS", 0.0)
     monkeypatch.setattr(offset_listing, "GONE_SECONDS", 0.0)
     leader = NewLeader(loop, -1)
-    reader = reading(leader, monkeypatch)
+    reader = reading(leader)
     assert reader.partitions("t") == (0,)
     leader.__dict__.update(changes)
     assert (len(list(reader.read("t"))), leader.fetches) == (records, fetches)
@@ -167,7 +164,7 @@ def test_a_leader_that_changes_in_the_middle_of_a_read(
     monkeypatch.setattr(internal_reader, "time", SimpleNamespace(monotonic=time.monotonic, sleep=pauses.append))
     leader = NewLeader(loop, -1)
     leader.refusals.append(refusal)
-    assert [record.offset for record in reading(leader, monkeypatch).read("t", complete=complete)] == [0, 1, 2]
+    assert [record.offset for record in reading(leader).read("t", complete=complete)] == [0, 1, 2]
     assert (leader.sizes, len(pauses)) == ([ANSWER_BYTES, second], 1)
 
 
@@ -185,12 +182,12 @@ def test_a_leader_that_is_slow_is_told_from_one_that_is_not_known(loop: EventLoo
 def test_a_partition_is_answered_once_though_its_topic_goes_meanwhile(loop: EventLoop, monkeypatch: pytest.MonkeyPatch) -> None:
     leader = NewLeader(loop, -1)
     leader.gone_meanwhile = True
-    assert [record.offset for record in reading(leader, monkeypatch).read("t", complete=False)] == [0, 1, 2]
+    assert [record.offset for record in reading(leader).read("t", complete=False)] == [0, 1, 2]
 
 
 def test_a_read_goes_on_to_where_the_log_ends_meanwhile(loop: EventLoop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compaction has removed record 1 because record 3 has its key. The read began when the log ended at 3."""
     leader = NewLeader(loop, -1)
     leader.logs = [(feed_bench.batch(0) + feed_bench.batch(2), 4), (feed_bench.batch(3), 4)]
-    assert [record.offset for record in reading(leader, monkeypatch).read("t")] == [0, 2, 3]
+    assert [record.offset for record in reading(leader).read("t")] == [0, 2, 3]
     assert leader.fetches == 2

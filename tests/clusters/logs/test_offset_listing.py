@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from tests.conftest import Lab
 from tests.opened import administration, plan_run
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 
 from ferry.clusters.logs.offset_listing import EARLIEST, LATEST, OffsetListing
 from ferry.clusters.net.partitions import TopicPartition
+from ferry.clusters.open_cluster import open_cluster
 from ferry.config import ClientRole, Flow
 from ferry.copying.request import RunRequest
 
@@ -24,11 +26,17 @@ HOUR = 3_600_000
 FIRST = 1_790_000_000_000
 
 
-def test_beginnings_ends_and_times(source_cluster, flow_factory, topic_factory, monkeypatch) -> None:
+@pytest.fixture
+def listing(flow_factory: Callable[..., Flow]) -> Iterator[OffsetListing]:
+    with open_cluster(flow_factory().source) as opened:
+        yield OffsetListing(opened, ClientRole.ADMIN)
+
+
+def test_beginnings_ends_and_times(lab: Lab, listing, monkeypatch) -> None:
     monkeypatch.setattr("ferry.clusters.logs.offset_listing.PARTITIONS_A_REQUEST", 2)
-    topics = [topic_factory(source_cluster, partitions=3) for _ in range(2)]
+    topics = [lab.topic(lab.source, partitions=3) for _ in range(2)]
     keys = [TopicPartition(topic, partition) for topic in topics for partition in range(3)]
-    producer = Producer({**source_cluster.client_settings(), "transactional.id": topics[0]})
+    producer = Producer({**lab.source.client_settings(), "transactional.id": topics[0]})
     producer.init_transactions(30)
     producer.begin_transaction()
     for number, key in enumerate(keys):
@@ -38,8 +46,7 @@ def test_beginnings_ends_and_times(source_cluster, flow_factory, topic_factory, 
     producer.begin_transaction()
     producer.produce(topics[1], b"open", partition=2, timestamp=9 * HOUR)
     producer.flush(30)
-    listing = OffsetListing(flow_factory().source, ClientRole.ADMIN)
-    consumer = Consumer({**source_cluster.client_settings(), "group.id": "compares", "isolation.level": "read_uncommitted"})
+    consumer = Consumer({**lab.source.client_settings(), "group.id": "compares", "isolation.level": "read_uncommitted"})
     try:
         watermarks = {key: consumer.get_watermark_offsets(Place(*key), timeout=30) for key in keys}
         assert listing.offsets(keys, EARLIEST, committed=False) == ({key: low for key, (low, _) in watermarks.items()}, {})
@@ -91,13 +98,11 @@ def forgetful_topic(cluster: SandboxCluster, topic_factory: Callable[..., str]) 
     return topic
 
 
-def test_a_leader_that_overlooks_records_past_an_empty_batch_is_not_believed(
-    source_cluster: SandboxCluster, flow_factory: Callable[..., Flow], topic_factory: Callable[..., str], copy_only: tuple[str, ...]
-) -> None:
+def test_a_leader_that_overlooks_records_past_an_empty_batch_is_not_believed(lab: Lab) -> None:
     """Or a run from that time on would copy nothing, without a word."""
-    topic = forgetful_topic(source_cluster, topic_factory)
+    topic = forgetful_topic(lab.source, lab.topic)
     moment = datetime.fromtimestamp(FIRST / 1000, UTC)
-    flow = flow_factory(f"A->B.topics = {topic}", f"A->B.ferry.start = {moment.isoformat()}", *copy_only)
+    flow = lab.flow(f"A->B.topics = {topic}", f"A->B.ferry.start = {moment.isoformat()}", *lab.copy_only)
     key = TopicPartition(topic, 0)
     with administration(flow.source) as source:
         found, problems = source.offsets_for_time([key], FIRST)
@@ -108,22 +113,19 @@ def test_a_leader_that_overlooks_records_past_an_empty_batch_is_not_believed(
     assert (failure.topic, failure.error) == (topic, "PartitionUnavailable")
 
 
-def test_a_deleted_or_new_record_is_not_an_overlooked_record(
-    source_cluster: SandboxCluster, flow_factory: Callable[..., Flow], topic_factory: Callable[..., str]
-) -> None:
+def test_a_deleted_or_new_record_is_not_an_overlooked_record(lab: Lab, listing: OffsetListing) -> None:
     """A leader still names the newest record of an active segment after DeleteRecords; and records come between two questions."""
-    topic = topic_factory(source_cluster)
+    topic = lab.topic(lab.source)
     key = TopicPartition(topic, 0)
-    producer = Producer(source_cluster.client_settings())
+    producer = Producer(lab.source.client_settings())
     producer.produce(topic, b"deleted", timestamp=FIRST + HOUR)
     producer.flush(30)
-    client = AdminClient(source_cluster.client_settings())
+    client = AdminClient(lab.source.client_settings())
     client.delete_records([Place(topic, 0, 1)])[Place(topic, 0)].result(30)
-    with administration(flow_factory().source) as source:
+    with administration(lab.flow().source) as source:
         assert source.offsets_for_time([key], FIRST) == ({key: None}, {})
     producer.produce(topic, b"just come", timestamp=FIRST + HOUR)
     producer.flush(30)
-    with administration(flow_factory().source) as source:
+    with administration(lab.flow().source) as source:
         assert [source.offsets_for_time([key], moment) for moment in (-1, -3, -5_000_000_000_000)] == [({key: 1}, {})] * 3, "before 1970"
-    listing = OffsetListing(flow_factory().source, ClientRole.ADMIN)
     assert listing.overlooked([key], FIRST, committed=True) == {}, "the first question was asked before"

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
-from tests.opened import administration, topic_reader
+from tests.conftest import Lab
+from tests.opened import administration, append_records, topic_reader
 from tools.kafka import SandboxBrokers
 
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.admin.describe import WantedTopic
 from ferry.clusters.logs import internal_reader
-from ferry.clusters.logs.internal_producer import append_records
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.config import Flow
 
 pytestmark = pytest.mark.brokers
 
@@ -36,10 +35,8 @@ def controller_of(admin: ClusterAdmin) -> int:
 
 @pytest.mark.long
 @pytest.mark.parametrize("hangs", [False, True], ids=["dies", "hangs"])
-def test_the_broker_that_an_admin_client_takes_for_the_controller(
-    hangs: bool, three: SandboxBrokers, flow_factory: Callable[..., Flow], target_cluster: object
-) -> None:
-    cluster = flow_factory(source=three, target=target_cluster).source
+def test_the_broker_that_an_admin_client_takes_for_the_controller(hangs: bool, three: SandboxBrokers, lab: Lab) -> None:
+    cluster = lab.flow(source=three, target=lab.target).source
     with administration(cluster) as admin, topic_reader(cluster) as reader:
         identity = admin.cluster_id()
         assert admin.create_topics([WantedTopic("t", len(PARTITIONS), 3)]) == {}
@@ -66,14 +63,12 @@ def test_the_broker_that_an_admin_client_takes_for_the_controller(
 
 
 @pytest.mark.long
-def test_a_leader_dies_in_the_middle_of_a_read(
-    three: SandboxBrokers, flow_factory: Callable[..., Flow], target_cluster: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_leader_dies_in_the_middle_of_a_read(three: SandboxBrokers, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until its partition has another leader, brokers are asked for no less at once."""
     monkeypatch.setattr(internal_reader, "PARTITION_BYTES", 10_000)
     less = list[int]()
     monkeypatch.setattr(internal_reader, "smaller", lambda size: less.append(size) or size)
-    cluster = flow_factory(source=three, target=target_cluster).source
+    cluster = lab.flow(source=three, target=lab.target).source
     with administration(cluster) as admin, topic_reader(cluster) as reader:
         assert admin.create_topics([WantedTopic("read", 3, 3)]) == {}
         three.wait_until_in_sync()

@@ -15,6 +15,7 @@ from uuid import uuid4
 import pytest
 from kafka.future import Future
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
+from tests.conftest import Lab
 from tools.kafka import SandboxCluster
 
 from ferry.clusters.logs.producing import BatchesRequest
@@ -84,38 +85,30 @@ def knowing(ports: dict[int, int]) -> Any:
     return SimpleNamespace(API_VERSION=9, brokers=brokers, controller_id=-1, cluster_id="x")
 
 
-def test_one_bootstrap_server_without_answer_does_not_prevent_a_connection(
-    flow_factory: Callable[..., Flow], source_cluster: SandboxCluster, silent: int
-) -> None:
+def test_one_bootstrap_server_without_answer_does_not_prevent_a_connection(lab: Lab, silent: int) -> None:
     """Ten times: the order of the servers is a matter of luck."""
     for order in range(10):
-        servers = [f"127.0.0.1:{silent}", source_cluster.bootstrap]
-        flow = flow_factory(source=SimpleNamespace(bootstrap=",".join(servers[:: 1 - order % 2 * 2])))
+        servers = [f"127.0.0.1:{silent}", lab.source.bootstrap]
+        flow = lab.flow(source=SimpleNamespace(bootstrap=",".join(servers[:: 1 - order % 2 * 2])))
         with connected(flow) as (_, connection):
             assert connection.brokers() == (1,)
 
 
-def test_one_broker_without_answer_does_not_delay_others(
-    flow_factory: Callable[..., Flow], source_cluster: SandboxCluster, silent: int
-) -> None:
-    flow = flow_factory()
+def test_one_broker_without_answer_does_not_delay_others(lab: Lab, silent: int) -> None:
+    flow = lab.flow()
     for _ in range(10):
         with connected(flow) as (loop, connection):
-            connection.learn_brokers(knowing({1: source_cluster.port, 2: silent}))
+            connection.learn_brokers(knowing({1: lab.source.port, 2: silent}))
             assert loop.run(connection.send, ApiVersionsRequest(client_software_name="ferry", client_software_version="1")).error_code == 0
 
 
 @pytest.mark.parametrize("arrived", [[0, 0], [700, 700], [700, 800, 900, 900]], ids=["nothing", "earlier answers", "an answer now"])
 def test_while_an_answer_arrives_no_other_broker_is_asked(
-    arrived: list[int],
-    flow_factory: Callable[..., Flow],
-    source_cluster: SandboxCluster,
-    silent: int,
-    monkeypatch: pytest.MonkeyPatch,
+    arrived: list[int], lab: Lab, silent: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`arrived`: bytes over the connection of the broker that was asked, when it was asked and after each wait."""
     monkeypatch.setattr("ferry.clusters.net.connections.NEXT_BROKER_SECONDS", 0.05)
-    with connected(flow_factory()) as (loop, connection):
+    with connected(lab.flow()) as (loop, connection):
         connection.learn_brokers(knowing({2: silent, 3: silent}))
         submit, waits, asked_after = connection.submit, list[float](), list[int]()
 
@@ -138,18 +131,16 @@ def test_while_an_answer_arrives_no_other_broker_is_asked(
     assert asked_after == [0, len(arrived) - 1]
 
 
-def test_a_broker_that_came_back_is_known_with_its_partitions(
-    flow_factory: Callable[..., Flow], source_cluster: SandboxCluster, topic_factory: Callable[..., str]
-) -> None:
-    topic = topic_factory(source_cluster)
-    with connected(flow_factory()) as (loop, connection):
-        connection.learn_brokers(knowing({9: source_cluster.port}))
+def test_a_broker_that_came_back_is_known_with_its_partitions(lab: Lab) -> None:
+    topic = lab.topic(lab.source)
+    with connected(lab.flow()) as (loop, connection):
+        connection.learn_brokers(knowing({9: lab.source.port}))
         leaders = Leaders(connection, [topic])
         loop.run(leaders.refresh)
         assert loop.run(connection.send, MetadataRequest(topics=[]), leaders.of(topic, 0).node).brokers
 
 
-def test_an_unknown_broker_is_looked_up(flow_factory: Callable[..., Flow], source_cluster: SandboxCluster) -> None:
+def test_an_unknown_broker_is_looked_up(lab: Lab) -> None:
     """As the coordinator of a group that moved to a broker that has just joined."""
 
     async def until_known() -> int:
@@ -164,16 +155,14 @@ def test_an_unknown_broker_is_looked_up(flow_factory: Callable[..., Flow], sourc
             else:
                 return failed
 
-    with connected(flow_factory()) as (loop, connection):
+    with connected(lab.flow()) as (loop, connection):
         connection.disconnect()  # the bootstrap server is the broker, and its connection stays
-        connection.learn_brokers(knowing({9: source_cluster.port}))
+        connection.learn_brokers(knowing({9: lab.source.port}))
         assert loop.run(until_known) > 0
 
 
-def test_the_connection_to_a_bootstrap_server_becomes_that_of_its_broker(
-    flow_factory: Callable[..., Flow], source_cluster: SandboxCluster
-) -> None:
-    with connected(flow_factory()) as (loop, connection):
+def test_the_connection_to_a_bootstrap_server_becomes_that_of_its_broker(lab: Lab) -> None:
+    with connected(lab.flow()) as (loop, connection):
         kept = connection._manager._conns
         assert list(kept) == [1]
         loop.run(connection.send, MetadataRequest(topics=[]), 1)

@@ -11,8 +11,7 @@ import pytest
 from tools.kafka.properties_file import write_properties
 
 from ferry.clusters.net import shared_connection
-from ferry.clusters.net.client_cache import kept_clients
-from ferry.clusters.net.shared_connection import first_contact
+from ferry.clusters.open_cluster import open_cluster
 from ferry.config import Cluster, load_config
 from ferry.errors import ClusterUnreachable
 
@@ -37,8 +36,9 @@ def cluster_at(directory: Path, port: int) -> Cluster:
 def test_a_cluster_that_takes_no_connection_is_away_long_before_its_time_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_connection, "SILENT_SECONDS", 0.2)
     monkeypatch.setattr(shared_connection, "CONTACT_MILLISECONDS", FOREVER)
-    with kept_clients(), pytest.raises(ClusterUnreachable, match=r"^cluster B does not answer \(127.0.0.1:1, connection refused\)$"):
-        first_contact(cluster_at(tmp_path, 1))
+    told = r"^cluster B does not answer \(127.0.0.1:1, connection refused\)$"
+    with open_cluster(cluster_at(tmp_path, 1)) as cluster, pytest.raises(ClusterUnreachable, match=told):
+        cluster.first_contact()
 
 
 def test_a_cluster_that_takes_a_connection_gets_all_the_time(
@@ -47,6 +47,7 @@ def test_a_cluster_that_takes_a_connection_gets_all_the_time(
     monkeypatch.setattr(shared_connection, "SILENT_SECONDS", 0.2)
     monkeypatch.setattr(shared_connection, "CONTACT_MILLISECONDS", 1_500)
     begun = time.monotonic()
-    with kept_clients(), pytest.raises(ClusterUnreachable, match="cluster B does not answer"):
-        first_contact(cluster_at(tmp_path, silent.getsockname()[1]))
+    silent_one = cluster_at(tmp_path, silent.getsockname()[1])
+    with open_cluster(silent_one) as cluster, pytest.raises(ClusterUnreachable, match="cluster B does not answer"):
+        cluster.first_contact()
     assert time.monotonic() - begun >= 1.5

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Producer
+from tests.conftest import Lab
 from tools.kafka import SandboxCluster, compare_topics
 
 from ferry.config import Flow
@@ -19,8 +20,8 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def topic(source_cluster: SandboxCluster, topic_factory: Callable[..., str]) -> str:
-    return topic_factory(source_cluster, partitions=3)
+def topic(lab: Lab) -> str:
+    return lab.topic(lab.source, partitions=3)
 
 
 @pytest.fixture
@@ -44,6 +45,6 @@ def fill(source_cluster: SandboxCluster, topic: str) -> Callable[..., None]:
 
 
 @pytest.fixture
-def equal(flow: Flow, topic: str, source_cluster: SandboxCluster, target_cluster: SandboxCluster) -> Callable[[], bool]:
+def equal(flow: Flow, topic: str, lab: Lab) -> Callable[[], bool]:
     remote = f"{flow.source.alias}.{topic}"
-    return lambda: compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: remote}).equal
+    return lambda: compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: remote}).equal

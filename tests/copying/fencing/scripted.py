@@ -6,13 +6,15 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.opened import run_lanes
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.kafka.topics import delete_topics
 
 from ferry.copying.lane import Lane
 from ferry.copying.lane_messages import CopyJob, LaneResult, LaneTask
-from ferry.copying.lane_runner import More, run_lanes
+from ferry.copying.lane_runner import More
+from ferry.ledger.open_flow import OpenFlow
 
 Between = Callable[[], object]
 
@@ -24,7 +26,7 @@ class Scripted:
         self._steps = list(steps)
         self.calls: list[tuple[CopyJob, list[LaneTask]]] = []
 
-    def run(self, job: CopyJob, tasks: Sequence[LaneTask], _: More = list) -> Generator[LaneResult]:
+    def run(self, _: OpenFlow, job: CopyJob, tasks: Sequence[LaneTask], __: More = list) -> Generator[LaneResult]:
         self.calls.append((job, list(tasks)))
         step = self._steps.pop(0) if self._steps else run_lanes
         yield from step(job, tasks)

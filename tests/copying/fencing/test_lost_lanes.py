@@ -8,15 +8,18 @@ from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from tests.conftest import Lab
 from tests.copying.fencing.scripted import Scripted, never_ran, replace_topic, without_results
-from tools.kafka import SandboxCluster, read_all
+from tests.opened import run_lanes
+from tools.kafka import read_all
 
 from ferry.config import Flow
 from ferry.copying import lanes
 from ferry.copying.lane_attempts import LANE_ATTEMPTS
 from ferry.copying.lane_messages import CopyJob, Failure, LaneResult, LaneTask
-from ferry.copying.lane_runner import InlineLaneRunner, More, run_lanes
+from ferry.copying.lane_runner import InlineLaneRunner, More
 from ferry.errors import ExitCode
+from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import RunReport
 
 pytestmark = pytest.mark.brokers
@@ -44,7 +47,7 @@ class OneIsLost:
     def __init__(self) -> None:
         self.again: list[LaneTask] = []
 
-    def run(self, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
+    def run(self, _: OpenFlow, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         first = tasks[0]
         with ThreadPoolExecutor(1) as pool:
             others = pool.submit(lambda: list(run_lanes(job, tasks[1:])))
@@ -68,32 +71,27 @@ def test_a_lost_lane_runs_again_while_others_run(
 
 
 def test_a_lost_lane_does_not_wait_for_what_another_one_has_not_settled(
-    topic: str,
-    flow_factory: Callable[..., Flow],
-    fill: Callable[..., None],
-    run_flow: RunFlow,
-    target_cluster: SandboxCluster,
-    monkeypatch: pytest.MonkeyPatch,
+    topic: str, lab: Lab, fill: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A position of another lane stays undecided for longer than anything waits for it."""
     monkeypatch.setattr(lanes, "LANE_WEIGHT", 1)
-    flow = flow_factory(f"A->B.topics = {topic}.*", "A->B.ferry.lanes = 3")
+    flow = lab.flow(f"A->B.topics = {topic}.*", "A->B.ferry.lanes = 3")
     fill(300)
 
-    def beside_an_open_transaction(job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
+    def beside_an_open_transaction(_: OpenFlow, job: CopyJob, tasks: Sequence[LaneTask], more: More) -> Generator[LaneResult]:
         first, *others = tasks
         yield from run_lanes(job, others)
         settings = {"transactional.id": f"{topic}-beside", "transaction.timeout.ms": 600_000}
-        producer = Producer({**target_cluster.client_settings(), **settings})
+        producer = Producer({**lab.target.client_settings(), **settings})
         producer.init_transactions(30)
         producer.begin_transaction()
-        group = Consumer({**target_cluster.client_settings(), "group.id": job.flow.position_group}).consumer_group_metadata()
+        group = Consumer({**lab.target.client_settings(), "group.id": job.flow.position_group}).consumer_group_metadata()
         producer.send_offsets_to_transaction([TopicPartition(*others[0].partitions[0].remote, 1)], group, 30)
         yield LaneResult(first.lane, failure=Failure("WorkerLost", "its worker died", passing=True))
         yield from run_lanes(job, more())
         producer.abort_transaction(30)
 
-    report = run_flow(flow, runner=SimpleNamespace(run=beside_an_open_transaction))
+    report = lab.run(flow, runner=SimpleNamespace(run=beside_an_open_transaction))
     assert (report.exit_code, report.records) == (ExitCode.DONE, 300)
 
 
@@ -112,49 +110,36 @@ def test_lanes_that_never_come_back_are_given_up_by_name(
 
 
 def test_finished_lanes_are_not_failed_by_what_another_one_finds(
-    flow: Flow,
-    topic: str,
-    fill: Callable[..., None],
-    run_flow: RunFlow,
-    source_cluster: SandboxCluster,
-    monkeypatch: pytest.MonkeyPatch,
+    flow: Flow, topic: str, fill: Callable[..., None], lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lanes, "LANE_WEIGHT", 1)
     fill(300)
 
     def one_is_lost(job: CopyJob, tasks: Sequence[LaneTask]) -> Iterator[LaneResult]:
         yield from run_lanes(job, tasks[:1])
-        replace_topic(source_cluster, topic, again=False)
+        replace_topic(lab.source, topic, again=False)
 
     runner = Scripted(one_is_lost)
-    report = run_flow(flow, runner=runner)
+    report = lab.run(flow, runner=runner)
     lost = {(part.topic, part.partition) for task in runner.calls[0][1][1:] for part in task.partitions}
     assert lost
     assert {(failure.topic, failure.partition) for failure in report.failed} == lost
 
 
-def test_a_source_topic_that_goes_with_its_lanes_is_named(
-    flow: Flow,
-    topic: str,
-    fill: Callable[..., None],
-    run_flow: RunFlow,
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    topic_factory: Callable[..., str],
-) -> None:
-    other = topic_factory(source_cluster, partitions=3, name=f"{topic}-other")
+def test_a_source_topic_that_goes_with_its_lanes_is_named(flow: Flow, topic: str, fill: Callable[..., None], lab: Lab) -> None:
+    other = lab.topic(lab.source, partitions=3, name=f"{topic}-other")
     fill(300)
     fill(300, name=other)
 
     def gone(_: CopyJob, __: Sequence[LaneTask]) -> Iterator[LaneResult]:
-        replace_topic(source_cluster, topic, again=False)
+        replace_topic(lab.source, topic, again=False)
         return iter(())
 
-    report = run_flow(flow, runner=Scripted(gone))
+    report = lab.run(flow, runner=Scripted(gone))
     assert {(failure.topic, failure.partition, failure.error) for failure in report.failed} == {
         (topic, number, "SourceMissing") for number in range(3)
     }
-    assert [len(side) for side in read_all(target_cluster.bootstrap, f"{flow.source.alias}.{other}")] == [100, 100, 100]
+    assert [len(side) for side in read_all(lab.target.bootstrap, f"{flow.source.alias}.{other}")] == [100, 100, 100]
 
 
 def test_the_inline_runner_is_what_the_driver_expects(flow: Flow, fill: Callable[..., None], run_flow: RunFlow) -> None:

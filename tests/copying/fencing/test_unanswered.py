@@ -18,8 +18,8 @@ from ferry.clusters.groups.coordination import Coordinator, ProducerIdentity
 from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.net.event_loop import EventLoop
 from ferry.clusters.net.leaders import Leaders
-from ferry.config import ClientRole, Cluster, load_config
-from ferry.copying import driver
+from ferry.clusters.open_cluster import OpenCluster
+from ferry.config import ClientRole, load_config
 from ferry.copying.driver import LOOK_SECONDS, CopyDriver
 from ferry.copying.fencing import FencedWriter
 from ferry.copying.lane_messages import Failure, LaneResult, LaneTask
@@ -124,11 +124,11 @@ def test_a_run_that_ends_names_what_a_lane_waited_for_and_what_does_not_answer_n
     begun_anew: list[tuple[str, ClientRole]] = []
 
     @contextmanager
-    def connected(cluster: Cluster, role: ClientRole) -> Iterator[Any]:
+    def connected(cluster: OpenCluster, role: ClientRole) -> Iterator[Any]:
         yield SimpleNamespace(connection=SimpleNamespace(begin_anew=lambda: begun_anew.append((cluster.alias, role))))
 
-    monkeypatch.setattr(driver, "require_contact", lambda *_: None)
-    monkeypatch.setattr(driver, "connected", connected)
+    monkeypatch.setattr(OpenCluster, "require_contact", lambda _: None)
+    monkeypatch.setattr(OpenCluster, "connected", connected)
     made._end_if_unreachable(lease)
     assert given == [], "no lane has waited"
     made._take_result(LaneResult(0, failure=waited), LaneTask(0, "id", ProducerIdentity(1, 0), ()))

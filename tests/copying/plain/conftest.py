@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from tests.conftest import Lab
 from tests.opened import read_receipts, translated_groups, verify
 from tests.proxied import proxied_cluster
 from tools.kafka import SandboxCluster, read_all
@@ -60,8 +61,8 @@ def target(proxied: Target) -> Iterator[Target]:
 
 
 @pytest.fixture
-def topic(source_cluster: SandboxCluster, topic_factory: Callable[..., str]) -> str:
-    return topic_factory(source_cluster, partitions=PARTITIONS)
+def topic(lab: Lab) -> str:
+    return lab.topic(lab.source, partitions=PARTITIONS)
 
 
 @pytest.fixture

@@ -11,13 +11,12 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.copying.fencing.scripted import Scripted, never_ran
 from tests.copying.plain.conftest import PARTITIONS, REFUSING, Copy, Target
 from tests.copying.plain.killed import MOMENTS, killed_at
-from tests.opened import read_writers, state_of, verify
+from tests.opened import read_writers, run_lanes, state_of, verify
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 from tools.proxy.rules import Action
 
 from ferry.config import Flow
-from ferry.copying.lane_runner import run_lanes
 from ferry.errors import ExitCode
 from ferry.ledger.run_report import RunReport
 from ferry.verify.range_runner import verify_inline

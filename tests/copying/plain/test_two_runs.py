@@ -11,13 +11,12 @@ import pytest
 from tests.copying.fencing.scripted import Scripted, never_ran
 from tests.copying.plain.conftest import Copy, Target
 from tests.copying.plain.killed import MOMENTS, held_at, running
-from tests.opened import fenced_writer
+from tests.opened import fenced_writer, run_lanes
 from tests.waiting import until
 from tools.proxy.rules import Action
 
 from ferry.config import Flow
 from ferry.copying import plain_coordinator
-from ferry.copying.lane_runner import run_lanes
 from ferry.errors import ExitCode, Superseded
 from ferry.ledger.run_report import RunReport
 

@@ -17,9 +17,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from tests.conftest import Lab
 from tests.drills.image.stand_in import Root, airflow_image, bare_debian, missing
 from tests.test_containers import COMPOSE, DOCKERFILE, PAGE, ROOT, SERVICES, ignored
-from tools.kafka import SandboxCluster, compare_topics
+from tools.kafka import compare_topics
 
 from ferry import __version__
 
@@ -89,9 +90,9 @@ def test_every_package_finds_the_versions_that_it_needs(image: Root) -> None:
     assert "No broken requirements found." in image.run("pip check")
 
 
-def test_it_copies_between_two_clusters(image: Root, source_cluster: SandboxCluster, target_cluster: SandboxCluster) -> None:
+def test_it_copies_between_two_clusters(image: Root, lab: Lab) -> None:
     """Config, connection and sample records are those of compose.yaml, the plan is the page's; only the addresses are the sandbox's."""
-    hosts = {"kafka-a:9092": source_cluster.bootstrap, "kafka-b:9092": target_cluster.bootstrap}
+    hosts = {"kafka-a:9092": lab.source.bootstrap, "kafka-b:9092": lab.target.bootstrap}
 
     def placed(text: str) -> str:
         return re.sub("|".join(hosts), lambda found: hosts[found[0]], text)
@@ -111,6 +112,6 @@ def test_it_copies_between_two_clusters(image: Root, source_cluster: SandboxClus
     assert "ferry.A.B" in {dag["dag_id"] for dag in json.loads(f"[{listed}")}
     image.run("airflow dags test ferry.A.B", variables)
     topics = ("orders-zstd", "payments", "accounts", "clicks")
-    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: f"A.{topic}" for topic in topics})
+    found = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: f"A.{topic}" for topic in topics})
     assert found.equal, found
     assert found.records > 10_000

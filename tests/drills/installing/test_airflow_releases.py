@@ -24,8 +24,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from demo.airflow_services import DemoAirflow
+from tests.conftest import Lab
 from tests.virtual_environment import install, virtual_environment
-from tools.kafka import SandboxCluster, compare_topics
+from tools.kafka import compare_topics
 from tools.release.building import ROOT, build
 
 from ferry import __version__
@@ -77,10 +78,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def topic(source_cluster: SandboxCluster, topic_factory: Callable[..., str]) -> str:
+def topic(lab: Lab) -> str:
     """600 records in three partitions."""
-    name = topic_factory(source_cluster, partitions=3)
-    producer = Producer({"bootstrap.servers": source_cluster.bootstrap})
+    name = lab.topic(lab.source, partitions=3)
+    producer = Producer({"bootstrap.servers": lab.source.bootstrap})
     for number in range(600):
         producer.produce(name, value=str(number).encode(), partition=number % 3)
     assert producer.flush(30) == 0
@@ -125,7 +126,7 @@ def versions(python: Path) -> dict[str, str]:
     return found
 
 
-def test_pip_is_enough(installed: Installed, topic: str, source_cluster: SandboxCluster, target_cluster: SandboxCluster) -> None:
+def test_pip_is_enough(installed: Installed, topic: str, lab: Lab) -> None:
     installed.airflow("db", "migrate")
     providers = {entry["package_name"]: entry for entry in json.loads(installed.airflow("providers", "list", "--output", "json"))}
     assert providers["kafka-ferry"]["version"] == __version__
@@ -136,7 +137,7 @@ def test_pip_is_enough(installed: Installed, topic: str, source_cluster: Sandbox
         installed.airflow("dags", "reserialize")  # its `dags test` activates no assets
     said = installed.airflow("dags", "test", f"ferry.{flow.source.alias}.{flow.target.alias}")
     assert "600 records" in said
-    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: f"{flow.source.alias}.{topic}"})
+    found = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: f"{flow.source.alias}.{topic}"})
     assert (found.equal, found.records) == (True, 600)
 
 
@@ -201,20 +202,12 @@ class Served(DemoAirflow):
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_the_doctor_leads_from_a_bare_airflow_to_a_green_run(
-    release: str,
-    wheel: Path,
-    tmp_path: Path,
-    topic: str,
-    config_file: Callable[..., Path],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> None:
+def test_the_doctor_leads_from_a_bare_airflow_to_a_green_run(release: str, wheel: Path, tmp_path: Path, topic: str, lab: Lab) -> None:
     """Only what it says is done: each step is one line."""
     version, day = RELEASES[release]
     python = virtual_environment(tmp_path / "venv", version, f"apache-airflow=={release}.*", day=day)
     install(python, f"kafka-ferry @ {wheel.as_uri()}")
-    config = config_file(f"A->B.topics = {topic}")
+    config = lab.config(f"A->B.topics = {topic}")
     dag = "ferry.{0.source.alias}.{0.target.alias}".format(load_config(config).flows[0])
     home = tmp_path / "airflow"
     home.mkdir()
@@ -250,7 +243,7 @@ def test_the_doctor_leads_from_a_bare_airflow_to_a_green_run(
                 assert step.startswith("wait until it has ended"), step
     finally:
         served.stop()
-    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: dag.split(".")[1] + f".{topic}"})
+    found = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: dag.split(".")[1] + f".{topic}"})
     assert (found.equal, found.records) == (True, 600)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from tests.conftest import Lab
 from tests.virtual_environment import virtual_environment
-from tools.kafka import SandboxCluster, compare_topics
+from tools.kafka import compare_topics
 from tools.release.building import build
 from tools.spark.standalone import standalone
 
@@ -22,25 +22,16 @@ RECORDS = 600
 
 
 @pytest.mark.parametrize("release", ["4.0", "4.1", "4.2", "4.3"])
-def test_a_run_copies_with_this_spark(
-    release: str,
-    config_file: Callable[..., Path],
-    topic_factory: Callable[..., str],
-    copy_only: tuple[str, ...],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_run_copies_with_this_spark(release: str, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "wheel").mkdir()
     wheel = build("wheel", tmp_path / "wheel")
     python = virtual_environment(tmp_path / "venv", "3.11", f"kafka-ferry[spark] @ {wheel.as_uri()}", f"pyspark=={release}.*")
-    topic = topic_factory(source_cluster, partitions=3)
-    config = config_file(f"A->B.topics = {topic}", *copy_only)
+    topic = lab.topic(lab.source, partitions=3)
+    config = lab.config(f"A->B.topics = {topic}", *lab.copy_only)
     flow = load_config(config).flows[0]
     kept = {name: os.environ[name] for name in ("HOME", "JAVA_HOME", "LANG") if name in os.environ}
     environment = {**kept, "PATH": f"{python.parent}:/usr/local/bin:/usr/bin:/bin"}
-    producer = Producer(source_cluster.client_settings())
+    producer = Producer(lab.source.client_settings())
 
     def copy(master: str) -> int:
         for number in range(RECORDS):
@@ -51,7 +42,7 @@ def test_a_run_copies_with_this_spark(
         said = done.stdout + done.stderr
         assert done.returncode == 0, said[-4000:]
         assert "Traceback" not in said
-        found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: f"{flow.source.alias}.{topic}"})
+        found = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: f"{flow.source.alias}.{topic}"})
         assert found.equal, found.differences
         return found.records
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from demo.airflow_api import AirflowApi
+from tests.conftest import Lab
 from tests.drills.production.production_airflow import ProductionAirflow
 from tests.drills.production.replication import DAG_FILE, Replication
 from tests.drills.production.servers import missing_packages, postgresql, redis
 from tests.virtual_environment import virtual_environment
-from tools.kafka import SandboxCluster
 from tools.release.building import ROOT, build
 
 from ferry.config import load_config
@@ -62,19 +62,13 @@ def api(airflow: ProductionAirflow) -> Iterator[AirflowApi]:
 
 
 @pytest.fixture
-def replicate(
-    airflow: ProductionAirflow,
-    api: AirflowApi,
-    config_file: Callable[..., Path],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-) -> Iterator[Replicate]:
+def replicate(airflow: ProductionAirflow, api: AirflowApi, lab: Lab) -> Iterator[Replicate]:
     """Have Airflow know a flow: `replicate(topic, *lines)`. At the end of the test its DAG is paused."""
     with ExitStack() as paused:
 
         def begin(topic: str, *lines: str) -> Replication:
-            config = config_file(f"A->B.topics = {topic}", *lines)
-            replication = Replication(api, config, load_config(config).flows[0], topic, source_cluster, target_cluster)
+            config = lab.config(f"A->B.topics = {topic}", *lines)
+            replication = Replication(api, config, load_config(config).flows[0], topic, lab.source, lab.target)
             (airflow.dags / f"{topic}.py").write_text(DAG_FILE.format(config=str(config)))
             api.wait_for_dag(replication.dag)
             paused.callback(replication.pause, True)

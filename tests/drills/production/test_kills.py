@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import random
 import signal
-from collections.abc import Callable
 
 import psutil
 import pytest
 from confluent_kafka import Producer
+from tests.conftest import Lab
 from tests.drills.faults.processes import lives, send, tree_of
 from tests.drills.production.conftest import Replicate
 from tests.drills.production.production_airflow import ProductionAirflow
 from tests.drills.production.replication import Replication
 from tests.waiting import until
-from tools.kafka import SandboxCluster, read_all
+from tools.kafka import read_all
 
 pytestmark = [pytest.mark.production, pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark, pytest.mark.faults]
 
@@ -29,10 +29,10 @@ SLOW = "ferry.max.rate.mb = 0.1"
 
 
 @pytest.fixture
-def topic(source_cluster: SandboxCluster, topic_factory: Callable[..., str]) -> str:
-    name = topic_factory(source_cluster, partitions=PARTITIONS)
+def topic(lab: Lab) -> str:
+    name = lab.topic(lab.source, partitions=PARTITIONS)
     seeded = random.Random(name)
-    producer = Producer({**source_cluster.client_settings(), "batch.num.messages": RECORDS_A_BATCH})
+    producer = Producer({**lab.source.client_settings(), "batch.num.messages": RECORDS_A_BATCH})
     for number in range(RECORDS):
         producer.produce(name, seeded.randbytes(SIZE), key=str(number), partition=number % PARTITIONS)
         producer.poll(0)

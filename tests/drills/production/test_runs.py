@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import psutil
 import pytest
 from confluent_kafka import Producer
 from tests.airflow.operating import Operator, at, produce
+from tests.conftest import Lab
 from tests.drills.production.conftest import Replicate
 from tests.drills.production.production_airflow import ProductionAirflow
 from tests.waiting import until
 from tools.kafka import SandboxCluster, compare_topics, read_all
 from tools.kafka.groups import commit_offsets
-
-from ferry.ledger.run_report import RunReport
 
 pytestmark = [pytest.mark.production, pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark]
 
@@ -27,8 +25,8 @@ DAYS, RECORDS_A_DAY = 3, 200
 
 
 @pytest.fixture
-def topic(source_cluster: SandboxCluster, topic_factory: Callable[..., str]) -> str:
-    return topic_factory(source_cluster, partitions=2)
+def topic(lab: Lab) -> str:
+    return lab.topic(lab.source, partitions=2)
 
 
 def test_a_scheduled_run_copies(airflow: ProductionAirflow, replicate: Replicate, topic: str, source_cluster: SandboxCluster) -> None:
@@ -56,16 +54,14 @@ def test_a_person_starts_a_run(replicate: Replicate, topic: str, source_cluster:
     assert (found.equal, found.records) == (True, 2 * RECORDS)
 
 
-def test_a_backfill_copies_three_intervals_beside_another_run(
-    replicate: Replicate, topic: str, source_cluster: SandboxCluster, copy_only: tuple[str, ...]
-) -> None:
+def test_a_backfill_copies_three_intervals_beside_another_run(replicate: Replicate, topic: str, lab: Lab) -> None:
     for day in range(DAYS):
-        produce_day(source_cluster, topic, day)
-    replication = replicate(topic, "A->B.ferry.start = latest", "A->B.ferry.schedule = 0 0 * * *", *copy_only)
+        produce_day(lab.source, topic, day)
+    replication = replicate(topic, "A->B.ferry.start = latest", "A->B.ferry.schedule = 0 0 * * *", *lab.copy_only)
     # With the run of the latest interval the flow begins, at the end of what is there.
     replication.pause(False)
     replication.settled(1)
-    produce_day(source_cluster, topic, DAYS)
+    produce_day(lab.source, topic, DAYS)
     interval = {"from_date": BEGIN.isoformat(), "to_date": (BEGIN + timedelta(days=DAYS - 1)).isoformat()}
     replication.call("POST", "/backfills", {"dag_id": replication.dag, **interval, "max_active_runs": 1})
     beside = replication.api.trigger(replication.dag)
@@ -75,26 +71,18 @@ def test_a_backfill_copies_three_intervals_beside_another_run(
     backfilled = {run: replication.copied_records(run) for run in states if run.startswith("backfill")}
     assert list(backfilled.values()) == [RECORDS_A_DAY] * DAYS, backfilled
     assert replication.copied_records(beside) == RECORDS_A_DAY
-    assert values(replication.target, replication.remote) == values(source_cluster, topic)
+    assert values(replication.target, replication.remote) == values(lab.source, topic)
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["at once", "while the scheduler stands still"])
-def test_a_person_confirms_a_failover(
-    airflow: ProductionAirflow,
-    replicate: Replicate,
-    topic: str,
-    run_flow: Callable[..., RunReport],
-    source_cluster: SandboxCluster,
-    target_cluster: SandboxCluster,
-    late: bool,
-) -> None:
+def test_a_person_confirms_a_failover(airflow: ProductionAirflow, replicate: Replicate, topic: str, lab: Lab, late: bool) -> None:
     group = f"{topic}-{secrets.token_hex(4)}"
     identity = "replication.policy.class = IdentityReplicationPolicy"
     replication = replicate(topic, identity, "B->A.enabled = true", f"B->A.topics = {topic}", f"groups = {topic}-.*", "ferry.lanes = 2")
-    produce(source_cluster, topic, 0, 40)
-    run_flow(replication.flow)
-    produce(source_cluster, topic, 40, 10)
-    commit_offsets(source_cluster.client_settings(), group, {(topic, 0): 3, (topic, 1): 23})
+    produce(lab.source, topic, 0, 40)
+    lab.run(replication.flow)
+    produce(lab.source, topic, 40, 10)
+    commit_offsets(lab.source.client_settings(), group, {(topic, 0): 3, (topic, 1): 23})
 
     operator = Operator(replication.api, replication.flow)
     run = operator.trigger("failover")
@@ -107,8 +95,8 @@ def test_a_person_confirms_a_failover(
     report = operator.api.report(*run)
     assert report is not None
     assert (report["stage"], report["undone"], report["confirmed_by"]) == ("failed-over", [], "admin, in Airflow")
-    assert at(target_cluster, group, topic) == {0: 6, 1: 47}
-    found = compare_topics(source_cluster.bootstrap, target_cluster.bootstrap, {topic: topic})
+    assert at(lab.target, group, topic) == {0: 6, 1: 47}
+    found = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: topic})
     assert (found.equal, found.records) == (True, 50)
 
 

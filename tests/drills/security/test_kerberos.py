@@ -13,6 +13,7 @@ from types import ModuleType
 import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.conftest import Lab
 from tests.drills.security.conftest import KERBEROS
 from tests.drills.security.guarded import BRIEF_SECONDS
 from tests.drills.security.kdc import REALM, TICKET_SECONDS, Kdc, missing, running_kdc
@@ -22,7 +23,6 @@ from tools.kafka import SandboxCluster, compare_topics
 
 from ferry.config import Cluster, Flow
 from ferry.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, ExitCode
-from ferry.ledger.run_report import RunReport
 from ferry.sandbox.ports import free_ports
 
 LACKS = missing() or ("" if importlib.util.find_spec("gssapi") else "no gssapi for Python: pip install 'kafka-ferry[kerberos]'")
@@ -147,20 +147,18 @@ def test_a_kdc_that_does_not_answer_is_told(
 
 @pytest.mark.skipif(librdkafka_has_gssapi(), reason="this librdkafka was built for Kerberos")
 @pytest.mark.parametrize("end", ["source", "target"])
-def test_without_librdkafkas_part_nothing_is_written(
-    end: str, realm: Realm, target_cluster: SandboxCluster, guarded_flow: Callable[..., Flow], run_flow: Callable[..., RunReport]
-) -> None:
+def test_without_librdkafkas_part_nothing_is_written(end: str, realm: Realm, lab: Lab, guarded_flow: Callable[..., Flow]) -> None:
     topic = f"t-{secrets.token_hex(4)}"
-    here, there = realm.cluster.client_settings(), target_cluster.client_settings()
+    here, there = realm.cluster.client_settings(), lab.target.client_settings()
     source, target = (here, there) if end == "source" else (there, here)
     admins = [AdminClient(source), AdminClient(target)]
     admins[0].create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
     before = [topics(admin) for admin in admins]
-    addresses = [f"localhost:{realm.port}", target_cluster.bootstrap]
+    addresses = [f"localhost:{realm.port}", lab.target.bootstrap]
     login = realm.login("A" if end == "source" else "B")
     flow = guarded_flow(*(addresses if end == "source" else addresses[::-1]), *login, f"A->B.topics = {topic}")
     with pytest.raises(ConfigError, match=r"needs a librdkafka that was built for it.* docs/security\.md"):
-        run_flow(flow)
+        lab.run(flow)
     assert [topics(admin) for admin in admins] == before
 
 
@@ -181,12 +179,7 @@ class Dawdler:
 
 @pytest.mark.long
 def test_a_long_copy_outlives_its_tickets(
-    realm: Realm,
-    target_cluster: SandboxCluster,
-    guarded_flow: Callable[..., Flow],
-    run_flow: Callable[..., RunReport],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    realm: Realm, lab: Lab, guarded_flow: Callable[..., Flow], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run needs librdkafka at neither side here, unless it was built for Kerberos: then both clients log in."""
     if not librdkafka_has_gssapi():
@@ -202,30 +195,28 @@ def test_a_long_copy_outlives_its_tickets(
         producer.produce(topic, value=str(number).encode(), partition=number % LANES)
     assert producer.flush(30) == 0
     more = [f"A->B.topics = {topic}", f"A->B.ferry.lanes = {LANES}", "A->B.ferry.message.handler = dawdling_for_tickets:Dawdler"]
-    flow = guarded_flow(f"localhost:{realm.port}", target_cluster.bootstrap, *realm.login("A"), *more)
+    flow = guarded_flow(f"localhost:{realm.port}", lab.target.bootstrap, *realm.login("A"), *more)
     started, log = time.monotonic(), realm.kdc.directory / "kdc.log"
     before = log.read_text().count("AS_REQ")
-    report = run_flow(flow)
+    report = lab.run(flow)
     assert time.monotonic() - started > LONG_SECONDS
     assert (report.exit_code, report.records) == (ExitCode.DONE, records)
     assert log.read_text().count("AS_REQ") > before + 1
-    assert compare_topics(source, target_cluster.client_settings(), {topic: f"{flow.source.alias}.{topic}"}).equal
+    assert compare_topics(source, lab.target.client_settings(), {topic: f"{flow.source.alias}.{topic}"}).equal
 
 
 @pytest.mark.long
 @pytest.mark.skipif(not librdkafka_has_gssapi(), reason="the librdkafka of confluent-kafka's wheels is without Kerberos (docs/security.md)")
-def test_both_clients_log_in_at_a_target_and_outlive_their_tickets(
-    realm: Realm, target_cluster: SandboxCluster, guarded_flow: Callable[..., Flow], run_flow: Callable[..., RunReport]
-) -> None:
+def test_both_clients_log_in_at_a_target_and_outlive_their_tickets(realm: Realm, lab: Lab, guarded_flow: Callable[..., Flow]) -> None:
     topic = f"t-{secrets.token_hex(4)}"
-    admin = AdminClient(target_cluster.client_settings())
+    admin = AdminClient(lab.target.client_settings())
     admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
-    producer = Producer(target_cluster.client_settings())
+    producer = Producer(lab.target.client_settings())
     producer.produce(topic, value=b"1")
     assert producer.flush(30) == 0
     lines = [*realm.login("B"), f"A->B.topics = {topic}"]
-    flow = guarded_flow(target_cluster.bootstrap, f"localhost:{realm.port}", *lines)
-    report = run_flow(flow)
+    flow = guarded_flow(lab.target.bootstrap, f"localhost:{realm.port}", *lines)
+    report = lab.run(flow)
     assert (report.exit_code, report.records) == (ExitCode.DONE, 1)
     client = AdminClient(flow.target.librdkafka())
     ends = time.monotonic() + LONG_SECONDS

@@ -7,12 +7,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from tools.kafka import SandboxCluster
+from tests.conftest import Lab
 
 ROOT = Path(__file__).parents[3]
 CODE = [path for room in ("include", "dags", "spark_jobs", "benchmarks") for path in (ROOT / room).rglob("*.py")]
@@ -54,22 +53,16 @@ def ferry(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.long
 @pytest.mark.brokers
 @pytest.mark.spark
-def test_a_run_with_hostile_values_copies_and_executes_none(
-    config_file: Callable[..., Path],
-    copy_only: tuple[str, ...],
-    topic_factory: Callable[..., str],
-    source_cluster: SandboxCluster,
-    tmp_path: Path,
-) -> None:
-    topic = topic_factory(source_cluster)
-    producer = Producer(source_cluster.client_settings())
+def test_a_run_with_hostile_values_copies_and_executes_none(lab: Lab, tmp_path: Path) -> None:
+    topic = lab.topic(lab.source)
+    producer = Producer(lab.source.client_settings())
     producer.produce(topic, value=HOSTILE.encode(), key=HOSTILE.encode(), headers={HOSTILE: HOSTILE.encode()})
     assert producer.flush(30) == 0
     place = tmp_path / HOSTILE.replace("/", "_") / "two\nlines"
     place.mkdir(parents=True)
     # In a properties file a backslash is written twice.
     value = HOSTILE.replace("\\", "\\\\").replace("${env:HOME}", "")
-    written = config_file(f"A->B.topics = {topic}", f"A.client.id = {value}", f"A->B.groups.exclude = {topic}", *copy_only)
+    written = lab.config(f"A->B.topics = {topic}", f"A.client.id = {value}", f"A->B.groups.exclude = {topic}", *lab.copy_only)
     config, report = place / "mm2 $(touch never).properties", place / "report `touch never`.json"
     config.write_text(written.read_text())
     flow = next(line.split(".enabled")[0] for line in config.read_text().splitlines() if "->" in line and ".enabled" in line)

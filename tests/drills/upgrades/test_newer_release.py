@@ -11,14 +11,17 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from tests.conftest import Lab
 from tests.log_ends import log_ends
 from tests.opened import (
     acknowledge_losses,
+    append_records,
     assemble_report,
     carry_out,
     compact_ledger,
     copy_run,
     export_offsets,
+    flow_status,
     plan_run,
     prepare_run,
     run_lease,
@@ -33,7 +36,6 @@ from tools.kafka.topics import delete_topics
 from typer.testing import CliRunner
 
 from ferry.cli.main import app
-from ferry.clusters.logs.internal_producer import append_records
 from ferry.config import Flow, load_config
 from ferry.copying import ledger_compaction as upkeep
 from ferry.copying.lane_runner import InlineLaneRunner
@@ -44,7 +46,6 @@ from ferry.ledger.receipts import Receipt, decode_receipt, encode_receipt
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.state import FlowRecord, encode_state
 from ferry.migration.positions import read_seed_file
-from ferry.monitoring.status import flow_status
 from ferry.policy.naming import ledger_topic, runs_topic, state_topic
 from ferry.syncs.names import SyncName
 from ferry.verify.range_runner import verify_inline
@@ -81,21 +82,21 @@ class Both:
 
 
 @pytest.fixture
-def both(source_cluster, target_cluster, config_file, topic_factory, produce, run_flow) -> Iterator[Both]:
+def both(lab: Lab) -> Iterator[Both]:
     """Its internal topics are removed in the end: flows of other tests look at all state topics of the clusters."""
-    topic = topic_factory(source_cluster)
+    topic = lab.topic(lab.source)
     lines = (IDENTITY, "B->A.enabled = true", f"A->B.topics = {topic}", f"B->A.topics = {topic}", "sync.group.offsets.enabled = true")
-    made = Both(config_file(*lines, "emit.heartbeats.enabled = false"), topic, source_cluster, target_cluster)
-    produce(source_cluster, topic, [(0, b"k", b"v")] * 3)
-    commit_offsets(source_cluster.client_settings(), f"group-of-{topic}", {(topic, 0): 2})
-    report: RunReport = run_flow(made.flow)
+    made = Both(lab.config(*lines, "emit.heartbeats.enabled = false"), topic, lab.source, lab.target)
+    lab.produce(lab.source, topic, [(0, b"k", b"v")] * 3)
+    commit_offsets(lab.source.client_settings(), f"group-of-{topic}", {(topic, 0): 2})
+    report: RunReport = lab.run(made.flow)
     assert report.records == 3
-    produce(source_cluster, topic, [(0, b"k", b"v")])
+    lab.produce(lab.source, topic, [(0, b"k", b"v")])
     try:
         yield made
     finally:
         alias = made.flow.source.alias
-        delete_topics(target_cluster.client_settings(), ledger_topic(alias), state_topic(alias), runs_topic(alias))
+        delete_topics(lab.target.client_settings(), ledger_topic(alias), state_topic(alias), runs_topic(alias))
 
 
 def newer(pair: tuple[bytes, bytes]) -> tuple[bytes, bytes]:

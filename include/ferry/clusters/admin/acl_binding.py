@@ -1,9 +1,8 @@
 """One ACL as plain values."""
 
-from __future__ import annotations
-
 from dataclasses import astuple, dataclass
 from enum import StrEnum
+from typing import Self
 
 from ferry.wire.strict_json import text
 
@@ -52,7 +51,7 @@ class AclBinding:
         return [str(value) for value in astuple(self)]
 
     @classmethod
-    def of_document(cls, values: list[str]) -> AclBinding:
+    def of_document(cls, values: list[str]) -> Self:
         """The inverse of `document`; ValueError or TypeError for anything else."""
         resource, name, pattern, *rest = values
         return cls(AclResource(resource), text(name), AclPattern(pattern), *map(text, rest))

@@ -17,8 +17,7 @@ from ferry.clusters.net.connections import ClusterConnection, RequestLost, Reque
 from ferry.clusters.net.error_policy import DESCRIBE_ACLS, Action
 from ferry.clusters.net.failures import denied
 from ferry.clusters.net.partitions import chunks
-from ferry.clusters.net.shared_connection import ask_cluster
-from ferry.config import Cluster
+from ferry.clusters.net.shared_connection import ConnectedCluster
 from ferry.errors import ClusterUnreachable, FerryError
 
 # A controller refuses requests that add more than 10,000 ACLs, and needs long for large ones.
@@ -33,12 +32,11 @@ _OPERATIONS = dict(enumerate(OPERATIONS, 2)) | _LATER_OPERATIONS
 _PERMISSIONS = {2: "DENY", 3: "ALLOW"}
 
 
-def read_acls(cluster: Cluster, *, to_alter: bool = False) -> frozenset[AclBinding] | None:
+def read_acls(cluster: ConnectedCluster, *, to_alter: bool = False) -> frozenset[AclBinding] | None:
     """Every ACL of the cluster. None: it has no authorizer, or does not offer to describe ACLs, like services without Kafka's ACLs.
 
-    NotAuthorized without Describe on the cluster, ClusterUnreachable.
-
-    `to_alter`: the caller will change ACLs. So a message names Alter, which includes Describe.
+    NotAuthorized without Describe on the cluster, ClusterUnreachable. `to_alter`: the caller will change ACLs, so a message names Alter,
+    which includes Describe.
     """
     request = DescribeAclsRequest(
         resource_type_filter=ANY,
@@ -51,11 +49,11 @@ def read_acls(cluster: Cluster, *, to_alter: bool = False) -> frozenset[AclBindi
         min_version=1,  # names patterns; every broker since 2.0
     )
     try:
-        if DescribeAclsRequest.API_KEY not in ask_cluster(cluster, ClusterConnection.newest):
+        if DescribeAclsRequest.API_KEY not in cluster.ask(ClusterConnection.newest):
             return None
-        answer = ask_cluster(cluster, ClusterConnection.send, request, None, ANSWER_MILLISECONDS)
+        answer = cluster.ask(ClusterConnection.send, request, None, ANSWER_MILLISECONDS)
     except (RequestNotSent, RequestLost) as problem:
-        raise ClusterUnreachable(f"{cluster.where}: describing its ACLs failed: {problem}") from problem
+        raise ClusterUnreachable(f"{cluster.cluster.where}: describing its ACLs failed: {problem}") from problem
     match DESCRIBE_ACLS.action(answer.error_code):
         case Action.GO_ON:
             return frozenset(_bindings(answer))
@@ -63,14 +61,14 @@ def read_acls(cluster: Cluster, *, to_alter: bool = False) -> frozenset[AclBindi
             return None
         case Action.DENIED:
             right = "Alter on the cluster" if to_alter else DESCRIBE_ACLS.right(answer.error_code)
-            raise denied(cluster, "describing its ACLs", right)
+            raise denied(cluster.cluster, "describing its ACLs", right)
         case _:
             told = f"{DESCRIBE_ACLS.told(answer.error_code)} {answer.error_message or ''}".rstrip()
-            raise ClusterUnreachable(f"{cluster.where}: describing its ACLs failed: {told}")
+            raise ClusterUnreachable(f"{cluster.cluster.where}: describing its ACLs failed: {told}")
 
 
 class AclAdmin(ClusterAdmin):
-    """Changes the ACLs of one cluster; a context manager like ClusterAdmin."""
+    """Changes the ACLs of one cluster."""
 
     def create_acls(self, bindings: Iterable[AclBinding]) -> dict[AclBinding, FerryError]:
         """Create ACLs of topics, groups and transactional ids; the errors by ACL. An ACL that exists already is no error."""

@@ -1,12 +1,11 @@
 """What the brokers of a cluster can do: the requests that they offer (ApiVersions), finalized features, and the time of their clock.
 
 If the broker's version of a request lacks a field, kafka-python leaves the field out. So Ferry checks the requests that a correct copy
-needs before it writes anything, and refuses a cluster that lacks one. If a cluster only cannot give some information, plan, status and
-report list that.
+needs before it writes anything, and refuses a cluster that lacks one. Plan, status and report list information that a cluster cannot give.
 
 The clock comes from DescribeQuorum (KIP-836). Its answer says when the quorum's leader was last caught up with itself: that is now, by the
-leader's clock (LeaderState.describeReplicaState). No other read-only answer holds a broker's time. Clusters with ZooKeeper and those older
-than 3.3 do not have it.
+leader's clock (LeaderState.describeReplicaState). No other read-only answer holds a broker's time. Only clusters with KRaft, from 3.3 on,
+have it.
 """
 
 import time
@@ -29,8 +28,7 @@ from ferry.clusters.admin.describe import TopicDescription
 from ferry.clusters.admin.service_profiles import named, services_at
 from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.net.error_policy import DESCRIBE_QUORUM, Action
-from ferry.clusters.net.shared_connection import ask_cluster
-from ferry.config import Cluster
+from ferry.clusters.net.shared_connection import ConnectedCluster
 from ferry.errors import BrokerTooOld, ClusterUnreachable
 
 NO_ANSWER = (RequestNotSent, RequestLost)
@@ -132,14 +130,14 @@ class Capabilities:
 
 
 def lacking(
-    cluster: Cluster, topics: Iterable[TopicDescription], *, needs: Iterable[Feature], wishes: Sequence[Feature]
+    cluster: ConnectedCluster, topics: Iterable[TopicDescription], *, needs: Iterable[Feature], wishes: Sequence[Feature]
 ) -> tuple[Lack, ...]:
-    """The `wishes` that a cluster with these topics cannot fulfil. BrokerTooOld if it lacks one of `needs`. Errors as of ask_cluster."""
-    offered, cluster_id = ask_cluster(cluster, _offered)
-    service = named(services_at(cluster.bootstrap, cluster_id, offered))
+    """The `wishes` that a cluster with these topics cannot fulfil. BrokerTooOld if it lacks one of `needs`. Errors as of `ask`."""
+    offered, cluster_id = cluster.ask(_offered)
+    service = named(services_at(cluster.cluster.bootstrap, cluster_id, offered))
     for need in missing(needs, offered):
         told = f"{lack(need, offered, service)}: {need.without}; {mending(need, offered, service)}"
-        raise BrokerTooOld(f"{cluster.where} {told}")
+        raise BrokerTooOld(f"{cluster.cluster.where} {told}")
     found = unfulfilled(wishes, offered, without_ids=any(topic.topic_id is None for topic in topics))
     return tuple(Lack(f"cluster {cluster.alias} {lack(wish, offered, service)}", wish.without) for wish in found)
 
@@ -196,12 +194,12 @@ def unfulfilled(wishes: Sequence[Feature], offered: Mapping[int, int], *, withou
     return [wish for wish in found if wish is not FETCH_BY_TOPIC_ID or TOPIC_IDS not in found]
 
 
-def ask_capabilities(cluster: Cluster) -> Capabilities:
+def ask_capabilities(cluster: ConnectedCluster) -> Capabilities:
     """Ask any broker. ClusterUnreachable, AuthenticationFailed."""
     try:
-        return ask_cluster(cluster, _ask)
+        return cluster.ask(_ask)
     except NO_ANSWER as problem:
-        raise ClusterUnreachable(f"{cluster.where}: asking what it can do failed: {problem}") from problem
+        raise ClusterUnreachable(f"{cluster.cluster.where}: asking what it can do failed: {problem}") from problem
 
 
 def tells_time(offered: Mapping[int, int]) -> bool:

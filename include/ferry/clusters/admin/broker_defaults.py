@@ -1,7 +1,6 @@
 """The brokers' defaults for topics that set nothing themselves.
 
-A user sees them only with DescribeConfigs on the cluster, and a service may leave entries out. For hidden entries Ferry takes Kafka's own
-defaults, and `hidden` says why.
+A user sees them only with DescribeConfigs on the cluster, and a service may leave entries out. Then Ferry takes Kafka's own defaults.
 """
 
 from collections.abc import Mapping
@@ -30,15 +29,11 @@ _RETENTION = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.reten
 class BrokerDefaults:
     """The brokers' defaults for a topic that sets nothing itself."""
 
-    # max.message.bytes, in bytes.
-    batch_limit: int = DEFAULT_BATCH_LIMIT
+    batch_limit: int = DEFAULT_BATCH_LIMIT  # max.message.bytes, in bytes
     replication_factor: int = 1
-    # Whether the brokers have it (KIP-405).
-    remote_storage: bool = False
-    # Why `batch_limit` is not known; empty if it is.
-    hidden: str = ""
-    # Further defaults, by topic config, as far as the broker gives them.
-    topics: Mapping[str, str] = field(default_factory=dict)
+    remote_storage: bool = False  # whether the brokers have it (KIP-405)
+    hidden: str = ""  # why `batch_limit` is not known; empty if it is
+    topics: Mapping[str, str] = field(default_factory=dict)  # further defaults, by topic config, as far as the broker gives them
 
     @property
     def assumed(self) -> str:

@@ -1,5 +1,4 @@
-"""Administration of one cluster. Questions about topics, configs and offsets use the connection that a command shares. Changes are made
-with confluent-kafka.
+"""Administration of one cluster: questions over the connection that a command shares, and changes with confluent-kafka.
 
 Every call has a time limit. Errors name the cluster, its address and the operation. Errors of single partitions are returned beside the
 results.
@@ -11,7 +10,7 @@ elected. A request may therefore be executed twice: Ferry does not treat "alread
 
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import cached_property, partial
@@ -23,14 +22,14 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from ferry.clusters.admin import metadata
 from ferry.clusters.admin.describe import Brokers, ConfigValue, Rights, TopicDescription, WantedTopic
 from ferry.clusters.logs.offset_listing import EARLIEST, LATEST, OffsetListing
-from ferry.clusters.net.client_cache import clients_hidden, lost
 from ferry.clusters.net.connections import ClusterConnection, RequestClosed, RequestLost, RequestNotSent
+from ferry.clusters.net.event_loop import Question
 from ferry.clusters.net.failures import ERRORS_KEPT, explained, is_passing, made, most_telling, refusal, refused_login
 from ferry.clusters.net.openssl_start import openssl_limited
 from ferry.clusters.net.outage import PATIENCE_SECONDS
 from ferry.clusters.net.partitions import TopicPartition, chunks
-from ferry.clusters.net.shared_connection import ask_cluster
-from ferry.config import ClientRole, Cluster
+from ferry.clusters.net.shared_connection import ConnectedCluster, lost
+from ferry.config import ClientRole
 from ferry.errors import ChangeRefused, ClusterUnreachable, FerryError, RetryRule, count_of
 
 Key = TypeVar("Key")
@@ -56,6 +55,8 @@ EXIST, MISSING, HIDDEN = KafkaError.NO_ERROR, KafkaError.UNKNOWN_TOPIC_OR_PART, 
 # By name of the topic or broker: its effective configs; and the errors of those that could not be read.
 Configs = tuple[dict[str, dict[str, ConfigValue]], dict[str, FerryError]]
 Offsets = tuple[dict[TopicPartition, int], dict[TopicPartition, str]]
+# For a key what Ferry does, and the right that this needs.
+Explain = Callable[[Key], tuple[str, str]]
 
 
 class _Clients:
@@ -64,8 +65,8 @@ class _Clients:
     As a context manager around one use: after a failure that may be the clients' own, or after a signal, the next use begins anew.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, opened: ConnectedCluster) -> None:
+        self._opened, self._cluster = opened, opened.cluster
         self.errors: deque[KafkaError] = deque(maxlen=ERRORS_KEPT)
         self._begin_anew()
 
@@ -73,7 +74,7 @@ class _Clients:
         self.close()
         self.errors.clear()
         self.answered = False
-        self.offsets = OffsetListing(self._cluster, ClientRole.ADMIN, CONTACT_MILLISECONDS)
+        self.offsets = OffsetListing(self._opened, ClientRole.ADMIN, CONTACT_MILLISECONDS)
 
     def __enter__(self) -> Self:
         return self
@@ -107,27 +108,21 @@ class _Clients:
 
 
 class ClusterAdmin:
-    """One cluster's administration; a context manager around its AdminClient."""
+    """One cluster's administration."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster, self._clients = cluster, _Clients(cluster)
+    def __init__(self, opened: ConnectedCluster) -> None:
+        self._opened, self._cluster, self._clients = opened, opened.cluster, _Clients(opened)
+        self.alias = opened.cluster.alias
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self._clients.close()
-
-    @property
-    def alias(self) -> str:
-        return self._cluster.alias
 
     @property
     def where(self) -> str:
         return self._cluster.where
 
     def cluster_id(self) -> str:
-        """The cluster's id, as last learned. If a connection is open already, this asks nobody; `require_contact` does.
+        """The cluster's id, as last learned. If a connection is open already, this asks nobody; `OpenCluster.require_contact` does.
 
         Otherwise ClusterUnreachable within ten seconds, AuthenticationFailed sooner.
         """
@@ -140,8 +135,7 @@ class ClusterAdmin:
     def brokers(self, topics: Mapping[str, TopicDescription] | None = None) -> Brokers:
         """The cluster's brokers that are up, as last learned, and those that are down but hold replicas of a topic that the user sees.
 
-        `topics`: it uses only the replicas of these topics, and sends no request. Otherwise Ferry asks for all topics, and so learns the
-        brokers anew.
+        `topics`: it uses only their replicas, and sends no request. Otherwise Ferry asks for all topics, and so learns the brokers anew.
         """
         described = self.topics() if topics is None else topics
         held = {node for topic in described.values() for nodes in topic.replicas for node in nodes}
@@ -191,7 +185,7 @@ class ClusterAdmin:
         return self._asked_by_name("describing topics", metadata.topics, None if names is None else sorted(set(names)))
 
     def _asked_by_name(
-        self, doing: str, question: Callable[..., Coroutine[Any, Any, dict[str, T | KafkaError]]], names: Sequence[str] | None, *more: Any
+        self, doing: str, question: Question[dict[str, T | KafkaError]], names: Sequence[str] | None, *more: Any
     ) -> dict[str, T | KafkaError]:
         """The answer by name, from `_asked`. Ferry asks again, for PATIENCE_SECONDS, about names that the broker cannot answer now."""
         begun, found, left = time.monotonic(), dict[str, T | KafkaError](), names
@@ -203,7 +197,7 @@ class ClusterAdmin:
             time.sleep(ATTEMPT_PAUSE_SECONDS)
         return found
 
-    def _asked(self, doing: str, question: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+    def _asked(self, doing: str, question: Question[T], *arguments: Any) -> T:
         """The answer to `question(connection, *arguments)`. A cluster that has answered before is asked again for PATIENCE_SECONDS.
 
         ClusterUnreachable, AuthenticationFailed.
@@ -212,7 +206,7 @@ class ClusterAdmin:
         with self._clients:
             while True:
                 try:
-                    answer = ask_cluster(self._cluster, question, *arguments, milliseconds=CONTACT_MILLISECONDS)
+                    answer = self._opened.ask(question, *arguments, milliseconds=CONTACT_MILLISECONDS)
                 except (RequestNotSent, RequestLost) as problem:
                     self._clients.answered = True  # the brokers were found
                     closed = closed + 1 if isinstance(problem, RequestClosed) and self._answers_others() else 0
@@ -230,7 +224,7 @@ class ClusterAdmin:
 
     def _answers_others(self) -> bool:
         with suppress(RequestNotSent, RequestLost, ClusterUnreachable):
-            ask_cluster(self._cluster, ClusterConnection.refresh_brokers, milliseconds=CONTACT_MILLISECONDS)
+            self._opened.ask(ClusterConnection.refresh_brokers, milliseconds=CONTACT_MILLISECONDS)
             return True
         return False
 
@@ -309,10 +303,7 @@ class ClusterAdmin:
         return {key: offset if offset >= 0 else None for key, offset in found.items() if key not in overlooked}, problems
 
     def create_topics(self, wanted: Iterable[WantedTopic], *, dry_run: bool = False) -> dict[str, FerryError]:
-        """Create many topics; the errors by topic. A topic that exists already is no error.
-
-        `dry_run`: creates nothing; the errors that creating would give.
-        """
+        """Create many topics; the errors by topic, none for one that exists. `dry_run`: nothing is created; the errors as if it were."""
         listed = list(wanted)
         rights = {one.name: one.rights for one in listed}
 
@@ -385,35 +376,17 @@ class ClusterAdmin:
         return True
 
     def _changed(
-        self,
-        method: str,
-        requests: Iterable[Mapping[Key, Any]],
-        explain: Callable[[Key], tuple[str, str]],
-        fine: int | None = None,
-        **options: Any,
+        self, method: str, requests: Iterable[Mapping[Key, Any]], explain: Explain[Key], fine: int | None = None, **options: Any
     ) -> dict[Key, FerryError]:
-        """The errors of changes, by key; ChangeRefused if the broker refuses one for every user. The code `fine` is no error.
-
-        `requests`: the arguments of the client's `method` by key. `explain` gives for a key what Ferry does, and the right that this needs.
-        """
+        """The errors of changes, by key, as of `refusal`; the code `fine` is none. `requests`: arguments of the `method` by key."""
         problems = {}
         for wanted in requests:
             for key, answer in self._answers(method, wanted, **options).items():
                 if isinstance(answer, KafkaError) and answer.code() != fine:
                     doing, grant = explain(key)
-                    problems[key] = refusal(self._cluster, doing, answer, self._earlier_error(), grant=grant)
+                    self._clients.admin.poll(0)  # it reports errors only when it is polled
+                    problems[key] = refusal(self._cluster, doing, answer, most_telling(self._clients.errors), grant=grant)
         return problems
-
-    def _earlier_error(self) -> KafkaError | None:
-        self._clients.admin.poll(0)  # it reports errors only when it is polled
-        return most_telling(self._clients.errors)
-
-
-def require_contact(*clusters: Cluster) -> None:
-    """Connect to each cluster anew. For callers that have waited already: ClusterUnreachable after ten seconds without any answer."""
-    for cluster in clusters:
-        with clients_hidden(), ClusterAdmin(cluster) as admin:
-            admin.cluster_id()
 
 
 def _result_of(future: Future[Any], seconds: float) -> Any:

@@ -22,7 +22,7 @@ Changes = Mapping[str, Mapping[str, str | None]]
 
 
 class ConfigAdmin(ClusterAdmin):
-    """Changes configs of one cluster's topics; a context manager like ClusterAdmin."""
+    """Changes configs of one cluster's topics."""
 
     def alter_topic_configs(self, changes: Changes) -> dict[str, FerryError]:
         """Set or remove entries of topics' own configs; the errors by topic. A topic whose change is refused keeps its whole config."""

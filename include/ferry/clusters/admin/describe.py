@@ -8,15 +8,12 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class TopicDescription:
-    """One topic. `topic_id` in the text form of uuids, None where topics have none (before 2.8); `led`: every partition has a leader.
+    """One topic."""
 
-    `replicas`: ids of the brokers that hold each partition, including brokers that are down; the preferred leader is first.
-    """
-
-    topic_id: str | None
+    topic_id: str | None  # in the text form of uuids; None where topics have none (before 2.8)
     partitions: int
-    replicas: tuple[tuple[int, ...], ...] = ()
-    led: bool = True
+    replicas: tuple[tuple[int, ...], ...] = ()  # brokers that hold each partition, also if they are down; the preferred leader first
+    led: bool = True  # every partition has a leader
 
     @property
     def replication_factor(self) -> int:
@@ -37,20 +34,18 @@ Rights = Callable[[str], str]
 
 @dataclass(frozen=True)
 class WantedTopic:
-    """A topic to create; a replication factor of -1 is the broker's default. `rights` takes its name and gives all rights to ask for when
-    the user may not create it: more than Create, because Ferry also uses the topic. `optional`: configs that Ferry leaves out where the
-    cluster refuses them (creation.py)."""
+    """A topic to create."""
 
     name: str
     partitions: int
-    replication_factor: int
+    replication_factor: int  # -1: the broker's default
     config: Mapping[str, str] = field(default_factory=dict)
-    rights: Rights = lambda _: "Create"
-    optional: Mapping[str, str] = field(default_factory=dict)
+    rights: Rights = lambda _: "Create"  # if the user may not create it: more than Create, because Ferry also uses the topic
+    optional: Mapping[str, str] = field(default_factory=dict)  # what Ferry leaves out where the cluster refuses it (creation.py)
 
 
 class ConfigOrigin(StrEnum):
-    """Where an effective value comes from (DescribeConfigs' config source), strongest first."""
+    """Where an effective value comes from (DescribeConfigs' config source): strongest first, in the order of Kafka's codes."""
 
     TOPIC = "set on the topic"
     BROKER = "set on one broker"

@@ -23,7 +23,7 @@ from ferry.clusters.net.partitions import chunks
 CLUSTER_OPERATIONS, NOT_TOLD = 10, 31
 # Kafka's codes of a resource (ConfigResource.Type).
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
-# DescribeConfigsResponse.ConfigSource.
+# By code (DescribeConfigsResponse.ConfigSource); codes above that of DEFAULT are unknown here.
 _ORIGINS = {
     1: ConfigOrigin.TOPIC,
     2: ConfigOrigin.BROKER,

@@ -2,8 +2,7 @@
 
 Ferry asks for the number that the config gives. If the config gives none, Ferry tries its default, and asks for fewer only if the
 cluster has fewer brokers. Brokers that are down count too: the replica lists of topics name them, and a cluster has at least as many
-brokers as its default.replication.factor. KRaft controllers place replicas on registered brokers that are down; ZooKeeper controllers
-refuse until enough brokers are up.
+brokers as its default.replication.factor. KRaft controllers place replicas on brokers that are down; ZooKeeper controllers refuse.
 
 Some clusters take only one number, and refuse all others although enough brokers are up. There Ferry leaves the number to the brokers (-1),
 unless the config gives a number and the brokers' default is lower or not known.

@@ -56,10 +56,7 @@ def _azure(codecs: str, compression: tuple[Setting, ...]) -> tuple[Limit, ...]:
 
 CONFLUENT_CLOUD = ManagedService(
     "Confluent Cloud",
-    (
-        _three_replicas(_FACTOR_ERROR),
-        Limit("It refuses some topic configs, compression.type for example.", LEFT_OUT, _CONFIG_LIST),
-    ),
+    (_three_replicas(_FACTOR_ERROR), Limit("It refuses some topic configs, compression.type for example.", LEFT_OUT, _CONFIG_LIST)),
     hosts=(r"\.confluent\.cloud(:|$)",),
     cluster_ids="lkc-",
     factors=frozenset({-1, 3}),

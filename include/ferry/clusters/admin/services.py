@@ -26,42 +26,27 @@ class Limit:
     """What a service does not take, in words."""
 
     what: str
-    # What this means for a flow.
-    ferry: str
-    # The address where this was read.
-    source: str
-    # Without these settings the flow would fail; empty: it needs none.
-    settings: tuple[Setting, ...] = ()
-    # A flow meets the limit where it reads; otherwise where it writes.
-    of_source: bool = False
-    # The cluster itself shows the limit, by the requests that it offers.
-    offered: bool = False
+    ferry: str  # what this means for a flow
+    source: str  # the address where this was read
+    settings: tuple[Setting, ...] = ()  # without these settings the flow would fail; empty: it needs none
+    of_source: bool = False  # a flow meets the limit where it reads; otherwise where it writes
+    offered: bool = False  # the cluster itself shows the limit, by the requests that it offers
 
 
 @dataclass(frozen=True)
 class ManagedService:
-    """A service, as its documents describe it. If they say nothing about something, it is as in Kafka.
-
-    `limits` say in words what the fields from `takes_configs` on say for programs.
-    """
+    """A service, as its documents describe it. If they say nothing about something, it is as in Kafka."""
 
     name: str
-    limits: tuple[Limit, ...]
-    # Regular expressions, found in a bootstrap address.
-    hosts: tuple[str, ...] = ()
-    # How its cluster ids begin.
-    cluster_ids: str = ""
-    # Requests that only this service has.
-    api_keys: frozenset[int] = frozenset()
-    # Whether topic configs can be set.
-    takes_configs: bool = True
-    # Replication factors of new topics; empty: all.
-    factors: frozenset[int] = frozenset()
+    limits: tuple[Limit, ...]  # say in words what the fields from `takes_configs` on say for programs
+    hosts: tuple[str, ...] = ()  # regular expressions, found in a bootstrap address
+    cluster_ids: str = ""  # how its cluster ids begin
+    api_keys: frozenset[int] = frozenset()  # requests that only this service has
+    takes_configs: bool = True  # whether topic configs can be set
+    factors: frozenset[int] = frozenset()  # replication factors of new topics; empty: all
     transactions: bool = True
-    # At most this many topics may exist; 0: no limit.
-    most_topics: int = 0
-    # What decides instead of Kafka's ACLs; empty: nothing.
-    access: str = ""
+    most_topics: int = 0  # at most this many topics may exist; 0: no limit
+    access: str = ""  # what decides instead of Kafka's ACLs; empty: nothing
 
     def is_at(self, bootstrap: str, cluster_id: str, offered: Iterable[int]) -> bool:
         """Whether a cluster that says this of itself is one of the service. `offered`: the API keys of its requests."""

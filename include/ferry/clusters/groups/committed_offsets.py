@@ -18,6 +18,7 @@ from ferry.clusters.net.error_policy import TOO_MANY_OFFSETS
 from ferry.clusters.net.partitions import TopicPartition, grouped, partitions_of
 
 K = TypeVar("K", bound=tuple[str, int])
+Offsets = Mapping[K, CommittedOffset]
 
 # The newest versions that go by topic name; version 10 goes by topic id. Before version 8 a fetch names one group (KIP-709).
 COMMIT_VERSION, FETCH_VERSION, SEVERAL_GROUPS = 9, 9, 8
@@ -37,8 +38,7 @@ class GroupAnswer(NamedTuple):
 def fetch_request(groups: Sequence[str], partitions: Iterable[tuple[str, int]] | None = None, *, stable: bool) -> OffsetFetchRequest:
     """Asks for offsets of `groups` that one broker coordinates, for these partitions (None: all that the group has committed).
 
-    `stable`: offsets of a transaction that is not decided are an error of their partition (KIP-447); otherwise the offsets before that
-    transaction are given.
+    `stable`: offsets of an undecided transaction are an error of their partition (KIP-447); otherwise the offsets before it are given.
     """
     group_type = OffsetFetchRequest.OffsetFetchRequestGroup
     wanted = None if partitions is None else grouped(partitions).items()
@@ -68,14 +68,14 @@ def _offsets(entry: Any) -> dict[TopicPartition, tuple[int, CommittedOffset]]:
     }
 
 
-def commit_request(group: str, offsets: Mapping[K, CommittedOffset]) -> OffsetCommitRequest:
+def commit_request(group: str, offsets: Offsets[K]) -> OffsetCommitRequest:
     """A commit outside of a transaction, for no member of the group."""
     topic_type = OffsetCommitRequest.OffsetCommitRequestTopic
     topics = topics_to_commit(topic_type, topic_type.OffsetCommitRequestPartition, offsets)
     return OffsetCommitRequest(group_id=group, topics=topics, max_version=COMMIT_VERSION)
 
 
-def topics_to_commit(topic_type: Any, partition_type: Any, offsets: Mapping[K, CommittedOffset]) -> list[Any]:
+def topics_to_commit(topic_type: Any, partition_type: Any, offsets: Offsets[K]) -> list[Any]:
     """The topics of an OffsetCommit or a TxnOffsetCommit, of kafka-python's classes for that request."""
     parts = (
         (
@@ -95,7 +95,7 @@ def topics_to_commit(topic_type: Any, partition_type: Any, offsets: Mapping[K, C
 class OffsetBatches(Generic[K]):
     """The offsets of one group in batches of at most `limit` bytes. A batch that was `refused` comes again in smaller ones."""
 
-    def __init__(self, group: str, offsets: Mapping[K, CommittedOffset], limit: int = BATCH_BYTES) -> None:
+    def __init__(self, group: str, offsets: Offsets[K], limit: int = BATCH_BYTES) -> None:
         self._sizes = {
             key: RECORD_BYTES + len(group.encode()) + len(key[0].encode()) + len(offset.metadata.encode())
             for key, offset in offsets.items()

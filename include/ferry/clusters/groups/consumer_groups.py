@@ -6,13 +6,11 @@ member id. So the broker itself refuses the commit if the group has members (Cla
 ConsumerGroup.validateOffsetCommit), even if it had none shortly before.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import kafka.errors as kafka_errors
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
@@ -43,8 +41,8 @@ from ferry.clusters.net.error_policy import (
 )
 from ferry.clusters.net.event_loop import together
 from ferry.clusters.net.partitions import TopicPartition, partitions_of
-from ferry.clusters.net.shared_connection import connected
-from ferry.config import ClientRole, Cluster
+from ferry.clusters.net.shared_connection import ConnectedCluster
+from ferry.config import ClientRole
 from ferry.errors import ClusterUnreachable, FerryError
 
 T = TypeVar("T")
@@ -52,8 +50,7 @@ T = TypeVar("T")
 # A response with the offsets of this many groups decodes in a fraction of a second, even with hundreds of partitions each.
 GROUPS_A_FETCH = 100
 GROUPS_A_DESCRIPTION = 100
-# An offset commit is about one group, and the broker answers after it has written its log. With several connections it writes several at
-# once.
+# An offset commit is about one group, and is answered when the log is written. Over several connections a broker writes several at once.
 COMMIT_CONNECTIONS = 4
 COMMITS_WORTH_CONNECTIONS = 16
 # Nobody has a topic or group with this name, or with one that ends with it.
@@ -70,14 +67,14 @@ class ConsumerGroups:
     `to_write`: the caller will write offsets. So if the user may not describe a group, the message names Read, which includes Describe.
     """
 
-    def __init__(self, cluster: Cluster, *, to_write: bool = False) -> None:
+    def __init__(self, cluster: ConnectedCluster, *, to_write: bool = False) -> None:
         self._cluster = cluster
         self._to_look = "Read on group" if to_write else "Describe on group"
         self._scope = ExitStack()
         self._connections: list[ClusterConnection] = []
 
-    def __enter__(self) -> ConsumerGroups:
-        self._client = self._scope.enter_context(connected(self._cluster))
+    def __enter__(self) -> Self:
+        self._client = self._scope.enter_context(self._cluster.connected())
         self._connections = [self._client.connection]
         return self
 
@@ -139,8 +136,7 @@ class ConsumerGroups:
     def refused(self, groups: Iterable[str]) -> dict[str, FerryError]:
         """The groups whose offsets the user may not write. Writes nothing.
 
-        Ferry tries to commit an offset of a topic that does not exist. A broker checks the group's right first, and does not pass such a
-        commit to the coordinator.
+        Ferry tries to commit an offset of a topic that does not exist. A broker checks the group's right first, and does not pass it on.
         """
         asked = {group: {TopicPartition(MADE_UP, 0): CommittedOffset(0)} for group in groups}
         return {group: answer for group, answer in self.commit_all(asked).items() if isinstance(answer, FerryError)}
@@ -152,7 +148,7 @@ class ConsumerGroups:
 
     async def _connect(self, count: int) -> None:
         while len(self._connections) < count:
-            connection = ClusterConnection(self._client.loop, self._cluster, ClientRole.ADMIN)
+            connection = ClusterConnection(self._client.loop, self._cluster.cluster, ClientRole.ADMIN)
             self._connections.append(connection)
             await connection.open()
 
@@ -235,13 +231,9 @@ async def _commit(
         if batches.refused(OFFSET_COMMIT.gravest(codes.values())):
             continue
         # A broker gives an error of the whole group for every partition that has no error of its own: it wrote none of them.
-        whole = next((code for code in codes.values() if _of_the_group(code)), 0)
+        meanings = ((code, OFFSET_COMMIT.meaning(code)) for code in codes.values())
+        whole = next((code for code, of in meanings if of.action in {*ASKED_AGAIN, Action.UNKNOWN} or "{group}" in of.told), 0)
         if whole:
             return {group: (whole, None)}
         refusals.update({key: code for key, code in codes.items() if code})
     return {group: (0, refusals)}
-
-
-def _of_the_group(code: int) -> bool:
-    action, told, _ = OFFSET_COMMIT.meaning(code)
-    return action in {*ASKED_AGAIN, Action.UNKNOWN} or "{group}" in told

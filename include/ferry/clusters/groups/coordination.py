@@ -7,7 +7,7 @@ result is `OutcomeUnknown`. The caller then calls init with its pair (KIP-360), 
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from kafka.protocol.producer import (
     TxnOffsetCommitRequest,
 )
 
-from ferry.clusters.groups.committed_offsets import BATCH_BYTES, K, OffsetBatches, fetch_request, fetched_offsets, topics_to_commit
+from ferry.clusters.groups.committed_offsets import BATCH_BYTES, K, OffsetBatches, Offsets, fetch_request, fetched_offsets, topics_to_commit
 from ferry.clusters.groups.group_model import CommittedOffset
 from ferry.clusters.groups.group_requests import ANY_BROKER, GROUP_COORDINATOR, TRANSACTION_COORDINATOR, find_coordinators
 from ferry.clusters.net import error_policy
@@ -31,8 +31,7 @@ from ferry.clusters.net.event_loop import EventLoop
 from ferry.clusters.net.leaders import GONE_SECONDS
 from ferry.clusters.net.outage import PATIENCE_SECONDS
 from ferry.clusters.net.partitions import TopicPartition, grouped, partitions_of
-from ferry.clusters.net.shared_connection import Asked, begin_asking
-from ferry.config import Cluster
+from ferry.clusters.net.shared_connection import Asked, ConnectedCluster
 from ferry.errors import ClusterUnreachable
 
 # A broker aborts an abandoned transaction of Ferry after this time, so readers of the target never wait longer for it.
@@ -92,14 +91,11 @@ class Coordinator:
         self, loop: EventLoop, connection: ClusterConnection, transactional_id: str, group: str, beside: Sequence[str] = ()
     ) -> None:
         """`beside`: other transactional ids whose coordinators to look up with this one's, because they are needed soon."""
-        self._loop, self._beside = loop, beside
-        self._connection = connection
-        self._transactional_id = transactional_id
-        self._group = group
+        self._loop, self._connection = loop, connection
+        self._transactional_id, self._group, self._beside = transactional_id, group, beside
         # How long a request is repeated; None: COORDINATION_SECONDS. Callers that have waited already set a shorter time.
         self.patience_seconds: float | None = None
-        # Size of one TxnOffsetCommit; smaller after the broker has refused one.
-        self._batch_bytes = BATCH_BYTES
+        self._batch_bytes = BATCH_BYTES  # size of one TxnOffsetCommit; smaller after the broker has refused one
 
     @property
     def transactional_id(self) -> str | None:
@@ -184,14 +180,11 @@ class Coordinator:
     async def add_offsets(self, identity: ProducerIdentity) -> None:
         """Register the group with the transaction (only needed before KIP-890)."""
         request = AddOffsetsToTxnRequest(
-            transactional_id=self._transactional_id,
-            producer_id=identity.producer_id,
-            producer_epoch=identity.epoch,
-            group_id=self._group,
+            transactional_id=self._transactional_id, producer_id=identity.producer_id, producer_epoch=identity.epoch, group_id=self._group
         )
         await self._until_final(error_policy.ADD_OFFSETS_TO_TXN, TRANSACTION_COORDINATOR, request)
 
-    async def commit_positions(self, identity: ProducerIdentity, positions: Mapping[K, CommittedOffset], *, transactions_v2: bool) -> None:
+    async def commit_positions(self, identity: ProducerIdentity, positions: Offsets[K], *, transactions_v2: bool) -> None:
         """Add positions, by remote partition, to the transaction. PositionsRefused if a partition stays unknown or may not be read.
 
         Sends as many requests as the broker's batch limit requires; all belong to the same transaction. OutcomeUnknown if an answer is
@@ -200,7 +193,7 @@ class Coordinator:
         """
         topic_type = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
 
-        def request(batch: Mapping[K, CommittedOffset]) -> TxnOffsetCommitRequest:
+        def request(batch: Offsets[K]) -> TxnOffsetCommitRequest:
             return TxnOffsetCommitRequest(
                 transactional_id=self._transactional_id,
                 group_id=self._group,
@@ -213,12 +206,7 @@ class Coordinator:
         await self._commit_in_batches(error_policy.TXN_OFFSET_COMMIT, request, positions, repeatable=False)
 
     async def _commit_in_batches(
-        self,
-        kind: RequestKind,
-        request: Callable[[Mapping[K, CommittedOffset]], Any],
-        positions: Mapping[K, CommittedOffset],
-        *,
-        repeatable: bool,
+        self, kind: RequestKind, request: Callable[[Offsets[K]], Any], positions: Offsets[K], *, repeatable: bool
     ) -> None:
         batches = OffsetBatches(self._group, positions, self._batch_bytes)
 
@@ -358,7 +346,7 @@ class Coordinator:
 
 
 def ask_positions(
-    cluster: Cluster, group: str, partitions: Iterable[TopicPartition] | None = None, *, stable: bool = True
+    cluster: ConnectedCluster, group: str, partitions: Iterable[TopicPartition] | None = None, *, stable: bool = True
 ) -> Asked[dict[TopicPartition, int]]:
     """Committed offsets of these partitions (None: all) of `group`, as `Coordinator.positions` reads them; empty for an unknown group."""
 
@@ -366,4 +354,4 @@ def ask_positions(
         found = await Coordinator(connection.loop, connection, "", group).positions(partitions, stable=stable)
         return {TopicPartition(*key): position.offset for key, position in found.items()}
 
-    return begin_asking(cluster, ask)
+    return cluster.begin_asking(ask)

@@ -32,13 +32,10 @@ class GroupListing:
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """The offset that a group has committed for a partition: the next one that it reads.
+    """The offset that a group has committed for a partition: the next one that it reads."""
 
-    `offset` may be negative, which Java's clients call a null offset. `leader_epoch`: -1 if the client did not commit one.
-    """
-
-    offset: int
-    leader_epoch: int = -1
+    offset: int  # may be negative, which Java's clients call a null offset
+    leader_epoch: int = -1  # -1 if the client did not commit one
     metadata: str = ""
 
 

@@ -44,19 +44,14 @@ Ask = Callable[[ClusterConnection, int, Sequence[str]], Awaitable[Mapping[str, A
 
 @dataclass(frozen=True)
 class GroupQuestion(Generic[T]):
-    """A question about every group.
+    """A question about every group."""
 
-    `ask` sends one `request` about some groups to one broker, and gives the answers by group. `doing` and `grant` (a right on the group)
-    are for error texts. `groups_a_request`: the most groups in one request. `repeatable`: whether Ferry may send a request again whose
-    answer was lost.
-    """
-
-    doing: str
+    doing: str  # for error texts
     request: RequestKind
-    grant: str
-    ask: Ask[T]
-    groups_a_request: int
-    repeatable: bool = True
+    grant: str  # for error texts: a right on the group
+    ask: Ask[T]  # sends one `request` about some groups to one broker, and gives the answers by group
+    groups_a_request: int  # at most
+    repeatable: bool = True  # whether Ferry may send a request again whose answer was lost
 
 
 async def find_coordinators(
@@ -74,16 +69,12 @@ class GroupRequests(Generic[T]):
     """Asks one question about groups, over one or more connections to one cluster. The first one remembers coordinators."""
 
     def __init__(self, connections: Sequence[ClusterConnection], question: GroupQuestion[T]) -> None:
-        self._loop = connections[0].loop
-        self._connections = connections
-        self._coordinators = connections[0].coordinators
-        self._question = question
-        # The groups that still have no result, each with the last problem; and the results of the others.
-        self._open: dict[str, str] = {}
-        self._done: dict[str, T | FerryError] = {}
-        # How many groups have an answer; and the brokers that did not answer in this round.
-        self._answered = 0
-        self._unanswered: dict[int, str] = {}
+        self._connections, self._question = connections, question
+        self._loop, self._coordinators = connections[0].loop, connections[0].coordinators
+        self._open: dict[str, str] = {}  # the groups that still have no result, each with the last problem
+        self._done: dict[str, T | FerryError] = {}  # the results of the others
+        self._answered = 0  # how many groups have an answer
+        self._unanswered: dict[int, str] = {}  # the brokers that did not answer in this round
 
     async def each(self, groups: Iterable[str]) -> dict[str, T | FerryError]:
         """The result of every group. AuthenticationFailed if the cluster refuses the login."""

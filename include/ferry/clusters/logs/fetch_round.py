@@ -7,8 +7,6 @@ The end comes from ListOffsets. The answer to a fetch names a high watermark too
 consumers have seen already; ListOffsets is refused until the leader knows the true one (KIP-207).
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -41,35 +39,25 @@ ANSWER_BYTES = 8 << 20
 
 
 class Told(NamedTuple):
-    """What came back: an answer for each partition, high watermarks, and the topic's partitions, if its leaders were asked for anew.
-
-    `late`: no leader answered a fetch, and one of them only because it took too long.
-    """
+    """What came back: an answer for each partition, high watermarks, and the topic's partitions, if its leaders were asked for anew."""
 
     fetched: Sequence[Fetched] = ()
     ends: Mapping[TopicPartition, int] = MappingProxyType({})
     partitions: Collection[int] = ()
-    late: bool = False
+    late: bool = False  # no leader answered a fetch, and one of them only because it took too long
 
 
 @dataclass(frozen=True)
 class FetchRound:
     """The requests of one round, and how long to wait for their answers."""
 
-    # Where to fetch from.
-    positions: Mapping[TopicPartition, int]
-    # The most bytes of one partition's answer.
-    partition_bytes: int
-    # Kafka's isolation level.
-    isolation: int
-    # The most bytes that all partitions of one broker may answer.
-    total_bytes: int = ANSWER_BYTES
-    # How many ms a broker may wait for records.
-    wait: int = 0
-    # How long to wait for brokers.
-    seconds: float = math.inf
-    # The partitions whose high watermarks are wanted.
-    ending: Collection[TopicPartition] = ()
+    positions: Mapping[TopicPartition, int]  # where to fetch from
+    partition_bytes: int  # the most bytes of one partition's answer
+    isolation: int  # Kafka's isolation level
+    total_bytes: int = ANSWER_BYTES  # the most bytes that all partitions of one broker may answer
+    wait: int = 0  # how many ms a broker may wait for records
+    seconds: float = math.inf  # how long to wait for brokers
+    ending: Collection[TopicPartition] = ()  # the partitions whose high watermarks are wanted
     # Ask for the leaders of the one topic too. A leader that was replaced, and does not know it, lacks the newest records.
     anew: bool = False
     # Leader epochs of the records before the positions, if known: then answers say whether the log has diverged.

@@ -31,16 +31,13 @@ _PARTITION = FetchRequest.FetchTopic.FetchPartition
 
 
 class FetchPosition(NamedTuple):
-    """What to fetch next of a partition: an upstream offset, and the leader epoch to fetch it with (-1 unknown, see ProduceBatch).
-
-    `limit`: bytes to fetch, if fewer than usual are enough.
-    """
+    """What to fetch next of a partition: an upstream offset, and the leader epoch to fetch it with (-1 unknown, see ProduceBatch)."""
 
     topic: str
     partition: int
     offset: int
     last_epoch: int
-    limit: int | None = None
+    limit: int | None = None  # bytes to fetch, if fewer than usual are enough
 
 
 class Fetched(NamedTuple):
@@ -110,10 +107,7 @@ def fetched_partitions(answer: Any, asked: Iterable[FetchPosition], leaders: Lea
 
 
 async def log_bounds(connection: ClusterConnection, leaders: Leaders, topic: str, partition: int) -> tuple[int, int]:
-    """Log start and high watermark of one partition.
-
-    RequestNotSent while it has no leader that knows them (KIP-207), RequestLost, NotAuthorized, PartitionError.
-    """
+    """Log start and high watermark. RequestNotSent while no leader knows them (KIP-207), RequestLost, NotAuthorized, PartitionError."""
     return await _offset(connection, leaders, topic, partition, EARLIEST), await _offset(connection, leaders, topic, partition, LATEST)
 
 
@@ -140,8 +134,7 @@ def without_leader(connection: ClusterConnection, leaders: Leaders, topic: str, 
 async def epoch_before(connection: ClusterConnection, leaders: Leaders, topic: str, partition: int, offset: int) -> int | None:
     """The leader epoch of the entry that holds the last offset before `offset`; None where compaction or retention left none.
 
-    Needed if the leader's list of epochs cannot say whether the log still holds the records that were read (see leader_epochs).
-    RequestNotSent or RequestLost.
+    Needed if the leader's epochs do not say whether the log still holds what was read (leader_epochs). RequestNotSent or RequestLost.
     """
     leader = leaders.of(topic, partition)
     if leader.node < 0:

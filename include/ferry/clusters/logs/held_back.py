@@ -9,19 +9,15 @@ from ferry.errors import span
 
 @dataclass(frozen=True)
 class OpenTransaction:
-    """An open transaction in one partition. `last_timestamp`: of the producer's last batch there, as the producer wrote it; ms, -1 unknown.
-
-    The coordinator gives `transactional_id` and `state` (None: no coordinator that answers this user knows the producer id). It also gives
-    `started` and `timeout` in ms, if it has the transaction open too (otherwise -1).
-    """
+    """An open transaction in one partition."""
 
     producer_id: int
     epoch: int
     start_offset: int
-    last_timestamp: int
-    transactional_id: str | None = None
+    last_timestamp: int  # of the producer's last batch there, as the producer wrote it; ms, -1 unknown
+    transactional_id: str | None = None  # from the coordinator, as what follows; None: none that answers this user knows the producer id
     state: str | None = None
-    started: int = -1
+    started: int = -1  # in ms, as `timeout`; -1 if the coordinator does not have the transaction open too
     timeout: int = -1
 
     @property
@@ -58,16 +54,12 @@ class LastStableLag:
         where = f"cluster {self.cluster}, {self.held.topic}-{self.held.partition}"
         begun = "" if self.age_ms is None else f" for {span(self.age_ms // 1000)}"
         extent = f"from offset {self.stable_end} on (the log ends at {self.high_watermark})"
-        return f"{where}: a transaction is open{begun}, {extent}: {self._who}"
-
-    @property
-    def _who(self) -> str:
-        found = self.transaction
-        if found is None:
-            return self.hidden
-        name = "transactional id unknown" if found.transactional_id is None else f"transactional id {found.transactional_id}"
-        more = f", and {self.others} more after it" if self.others else ""
-        return f"producer id {found.producer_id}, epoch {found.epoch}, {name}{more}"
+        who, found = self.hidden, self.transaction
+        if found is not None:
+            name = "transactional id unknown" if found.transactional_id is None else f"transactional id {found.transactional_id}"
+            more = f", and {self.others} more after it" if self.others else ""
+            who = f"producer id {found.producer_id}, epoch {found.epoch}, {name}{more}"
+        return f"{where}: a transaction is open{begun}, {extent}: {who}"
 
     @property
     def remedy(self) -> str:

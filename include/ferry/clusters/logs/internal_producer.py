@@ -23,7 +23,7 @@ from ferry.clusters.net.error_policy import PRODUCE, Action
 from ferry.clusters.net.event_loop import together
 from ferry.clusters.net.failures import explained
 from ferry.clusters.net.partitions import TopicPartition, grouped
-from ferry.clusters.net.shared_connection import Asked, ask_cluster, begin_asking
+from ferry.clusters.net.shared_connection import Asked, ConnectedCluster
 from ferry.config import ClientRole, Cluster
 from ferry.errors import ClusterUnreachable, FerryError, NotAuthorized, WriteRefused
 
@@ -40,17 +40,17 @@ _CAUSES = {
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.05, 1.0
 
 
-def ask_identity(cluster: Cluster) -> Asked[ProducerIdentity]:
+def ask_identity(cluster: ConnectedCluster) -> Asked[ProducerIdentity]:
     """A producer id for one call of append_records."""
 
     async def ask(connection: ClusterConnection) -> ProducerIdentity:
         return await Coordinator(connection.loop, connection, "", "").idempotent_identity()
 
-    return begin_asking(cluster, ask, role=ClientRole.PRODUCER)
+    return cluster.begin_asking(ask, role=ClientRole.PRODUCER)
 
 
 def append_records(
-    cluster: Cluster,
+    cluster: ConnectedCluster,
     records: Mapping[str, Iterable[KeyValue]],
     *,
     partition: int = -1,
@@ -65,10 +65,12 @@ def append_records(
     twice. `seconds`: how long to wait for a leader, by default WRITE_SECONDS.
     """
     listed = {topic: found for topic, pairs in records.items() if (found := list(pairs))}
-    largest, milliseconds = (cluster.resolved(ClientRole.PRODUCER).value(name) for name in ("max.request.size", "delivery.timeout.ms"))
+    largest, milliseconds = (
+        cluster.cluster.resolved(ClientRole.PRODUCER).value(name) for name in ("max.request.size", "delivery.timeout.ms")
+    )
     for topic, pairs in listed.items():
         if any(len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES > largest for key, value in pairs):
-            raise _problem(cluster, topic, KafkaError.MSG_SIZE_TOO_LARGE)
+            raise _problem(cluster.cluster, topic, KafkaError.MSG_SIZE_TOO_LARGE)
     seconds = min(WRITE_SECONDS if seconds is None else seconds, milliseconds / 1000)
 
     known = NO_IDENTITY
@@ -76,7 +78,7 @@ def append_records(
         try:
             known = identity.answer()
         except NotAuthorized as problem:  # brokers from 2.8 on give a producer id to every user who may write to any topic (KIP-679)
-            raise _problem(cluster, next(iter(records)), CODES["TOPIC_AUTHORIZATION_FAILED"]) from problem
+            raise _problem(cluster.cluster, next(iter(records)), CODES["TOPIC_AUTHORIZATION_FAILED"]) from problem
 
     # Compaction works within a partition: records of one key from Java's clients and from here must be in the same partition.
     def divided(topic: str, width: int) -> dict[TopicPartition, list[InternalBatch]]:
@@ -85,13 +87,13 @@ def append_records(
         return {key: list(internal_batches(pairs, timestamp, min(BATCH_BYTES, largest))) for key, pairs in found.items()}
 
     async def write(connection: ClusterConnection, deadline: float) -> list[str]:
-        writings = {topic: _Writing(cluster, topic, known) for topic in listed}
+        writings = {topic: _Writing(cluster.cluster, topic, known) for topic in listed}
         start = connection.loop.start
         done = [start(writing.run, connection, partial(divided, topic), deadline) for topic, writing in writings.items()]
         return [topic for topic, written in zip(writings, await together(done), strict=True) if not written]
 
     contact = min(BOOTSTRAP_MILLISECONDS, seconds * 1_000)
-    if listed and (left := ask_cluster(cluster, write, time.monotonic() + seconds, role=ClientRole.PRODUCER, milliseconds=contact)):
+    if listed and (left := cluster.ask(write, time.monotonic() + seconds, role=ClientRole.PRODUCER, milliseconds=contact)):
         raise ClusterUnreachable(f"cluster {cluster.alias}: {', '.join(left)} takes no records: no answer in {seconds:.0f} s")
 
 

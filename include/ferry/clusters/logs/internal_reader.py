@@ -18,19 +18,12 @@ from confluent_kafka import KafkaError
 
 from ferry.clusters.logs.fetch_round import ANSWER_BYTES, FetchRound, Told, key_of
 from ferry.clusters.logs.fetching import Fetched
-from ferry.clusters.logs.offset_listing import (
-    EARLIEST,
-    LATEST,
-    READ_COMMITTED,
-    READ_UNCOMMITTED,
-    Found,
-    OffsetListing,
-)
+from ferry.clusters.logs.offset_listing import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, Found, OffsetListing
 from ferry.clusters.net.error_policy import FETCH, Action
 from ferry.clusters.net.failures import explained
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.clusters.net.shared_connection import Asked, begin_asking
-from ferry.config import ClientRole, Cluster
+from ferry.clusters.net.shared_connection import Asked, ConnectedCluster
+from ferry.config import ClientRole
 from ferry.errors import ClusterUnreachable, FerryError, UnreadableRecord
 from ferry.wire.aborted import AbortedTracker
 from ferry.wire.batch import MalformedBatch, crc_is_valid, iterate_batches
@@ -73,12 +66,9 @@ class InternalRecord(NamedTuple):
 
 
 class InternalTopicReader:
-    """Reads internal topics of one cluster.
+    """Reads internal topics of one cluster. Not `committed`: also records of open and aborted transactions, only for upper bounds."""
 
-    With `committed=False` it also reads records of open and aborted transactions: only for upper bounds.
-    """
-
-    def __init__(self, cluster: Cluster, *, committed: bool = True) -> None:
+    def __init__(self, cluster: ConnectedCluster, *, committed: bool = True) -> None:
         self._cluster, self._committed = cluster, committed
         self._offsets = OffsetListing(cluster, ClientRole.CONSUMER, CONTACT_MILLISECONDS)
 
@@ -185,12 +175,7 @@ class InternalTopicReader:
         return records[0] if records else None, position, bool(records) or position >= min(end, bound)
 
     def _from(
-        self,
-        spans: Mapping[TopicPartition, Range],
-        *,
-        complete: bool,
-        seconds: float | None = None,
-        anew: SpansOf | None = None,
+        self, spans: Mapping[TopicPartition, Range], *, complete: bool, seconds: float | None = None, anew: SpansOf | None = None
     ) -> Iterator[tuple[str, InternalRecord]]:
         """The committed records of these spans of offsets, with the topic's name.
 
@@ -201,7 +186,7 @@ class InternalTopicReader:
 
         def ask(wait: int) -> Asked[Told]:
             ending = {key for key in left.positions if left.bounds[key] == NOW}
-            return self._asked(left.positions, PARTITION_BYTES, total_bytes=size, wait=wait, ending=ending, anew=left.asks_anew)
+            return self._asked(left.positions, PARTITION_BYTES, total_bytes=size, wait=wait, ending=ending, anew=left.anew is not None)
 
         def rounds(asked: Asked[Told]) -> Iterator[tuple[str, InternalRecord]]:
             nonlocal size
@@ -254,13 +239,10 @@ class InternalTopicReader:
         """One round of answers, each of at most `size` bytes; `more` as of FetchRound."""
         wanted = FetchRound(positions, size, READ_COMMITTED if self._committed else READ_UNCOMMITTED, seconds=seconds, **more)
         contact = min(CONTACT_MILLISECONDS, seconds * 1000)
-        return begin_asking(self._cluster, wanted.ask, role=ClientRole.CONSUMER, milliseconds=contact)
+        return self._cluster.begin_asking(wanted.ask, role=ClientRole.CONSUMER, milliseconds=contact)
 
     def _taken(self, part: Fetched, bound: int, *, complete: bool) -> tuple[list[InternalRecord], int, float]:
-        """The records of an answer below `bound`, the offset after them, and the offset at which the read of the partition ends.
-
-        Errors that are not temporary are raised.
-        """
+        """The records below `bound`, the offset after them, and where the read of the partition ends. Raises errors that do not pass."""
         topic, partition, position = part.asked[:3]
         if not part.error:
             try:
@@ -292,7 +274,7 @@ class InternalTopicReader:
         return self._offsets.ask(keys, [(at, False) for at in moments]).then(offsets)
 
     def _problem(self, topic: str, error: KafkaError) -> FerryError:
-        return explained(self._cluster, f"reading {topic}", error, grant=f"Read on topic {topic}", role=ClientRole.CONSUMER)
+        return explained(self._cluster.cluster, f"reading {topic}", error, grant=f"Read on topic {topic}", role=ClientRole.CONSUMER)
 
 
 class _Left:
@@ -302,24 +284,19 @@ class _Left:
         """`anew`: the partitions may be others by now, and each is read to its end of now."""
         self.positions = {key: start for key, (start, bound) in spans.items() if start < bound}
         self.bounds = {key: bound for key, (_, bound) in spans.items()}
-        self._anew, self._to_now = anew, anew is not None
-
-    @property
-    def asks_anew(self) -> bool:
-        """Whether the reader does not know yet which partitions there are."""
-        return self._anew is not None
+        self.anew, self._to_now = anew, anew is not None  # None as soon as the reader knows which partitions there are
 
     def learn(self, told: Told, end_of: Callable[[Fetched], int]) -> bool:
         """Take the bounds and the new partitions of an answer. Returns whether the topic is still there."""
         self.bounds.update(told.ends)
-        if self._anew is not None:
-            now = self._anew(told.partitions)
+        if self.anew is not None:
+            now = self.anew(told.partitions)
             if not now:
                 return False
             new = {key: span for key, span in now.items() if key not in self.bounds}
             self.positions.update({key: start for key, (start, _) in new.items()})
             self.bounds.update({key: bound for key, (_, bound) in new.items()})
-            self._anew = None if told.partitions else self._anew
+            self.anew = None if told.partitions else self.anew
         if self._to_now:
             self.bounds.update({key_of(part): max(self.bounds[key_of(part)], end_of(part)) for part in told.fetched if not part.error})
         return True

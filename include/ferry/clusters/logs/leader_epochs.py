@@ -5,8 +5,7 @@ is before the offset, the log holds other records from there on. If the leader d
 when a compacted partition moves to another broker, Kafka builds the list again from the records that are left. Then the record before the
 offset decides. If there is no such record, or the reader knows no epoch, the end of the log decides.
 
-An offset and the leader epoch of its record together name one record permanently: after an unclean election the leader assigns offsets
-again, but under a later epoch.
+An offset and the leader epoch of its record name one record for ever: after an unclean election, offsets come again under a later epoch.
 """
 
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
@@ -17,13 +16,12 @@ from uuid import UUID
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from ferry.clusters.logs.fetching import epoch_before, log_bounds
-from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent, answered
 from ferry.clusters.net.error_policy import OFFSET_FOR_LEADER_EPOCH, Action
-from ferry.clusters.net.event_loop import ended, together
+from ferry.clusters.net.event_loop import together
 from ferry.clusters.net.leaders import Leaders
 from ferry.clusters.net.partitions import TopicPartition, grouped
-from ferry.clusters.net.shared_connection import ask_cluster
-from ferry.config import Cluster
+from ferry.clusters.net.shared_connection import ConnectedCluster
 from ferry.wire.ranges import NO_END
 
 T = TypeVar("T")
@@ -59,18 +57,18 @@ class Divergence(NamedTuple):
 Asking = Callable[[ClusterConnection, Leaders, Mapping[TopicPartition, W]], Coroutine[Any, Any, Mapping[TopicPartition, T]]]
 
 
-def diverged_logs(cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo]) -> dict[TopicPartition, Divergence]:
+def diverged_logs(cluster: ConnectedCluster, wanted: Mapping[TopicPartition, ReadTo]) -> dict[TopicPartition, Divergence]:
     """The partitions whose log holds other records now; those without an answer are left out. ClusterUnreachable, NotAuthorized."""
     told = _of_all(cluster, wanted, _divergences)
     return {key: divergence for key, divergence in told.items() if divergence is not None}
 
 
-def same_logs(cluster: Cluster, wanted: Mapping[TopicPartition, ReadTo], topic_ids: Mapping[str, UUID]) -> set[TopicPartition]:
+def same_logs(cluster: ConnectedCluster, wanted: Mapping[TopicPartition, ReadTo], topic_ids: Mapping[str, UUID]) -> set[TopicPartition]:
     """The partitions of topics with these ids whose leader says that the log holds what was read. Errors as above."""
     return {key for key, divergence in _of_all(cluster, wanted, _divergences, topic_ids).items() if divergence is None}
 
 
-def epoch_ends(cluster: Cluster, wanted: Mapping[TopicPartition, Collection[int]]) -> dict[TopicPartition, dict[int, int]]:
+def epoch_ends(cluster: ConnectedCluster, wanted: Mapping[TopicPartition, Collection[int]]) -> dict[TopicPartition, dict[int, int]]:
     """Where each log ends for these leader epochs, exclusive; without partitions whose leader does not answer. Errors as above.
 
     0: the log no longer holds a record of the epoch. NO_END: its leader does not know an epoch that is so late; this proves nothing.
@@ -94,10 +92,10 @@ async def _epoch_ends(
 
 
 def _of_all(
-    cluster: Cluster, wanted: Mapping[TopicPartition, W], ask: Asking[W, T], topic_ids: Mapping[str, UUID] | None = None
+    cluster: ConnectedCluster, wanted: Mapping[TopicPartition, W], ask: Asking[W, T], topic_ids: Mapping[str, UUID] | None = None
 ) -> dict[TopicPartition, T]:
     """The answers of the leaders. If a leader does not answer, Ferry asks once more."""
-    return ask_cluster(cluster, _ask_all, wanted, ask, topic_ids) if wanted else {}
+    return cluster.ask(_ask_all, wanted, ask, topic_ids) if wanted else {}
 
 
 async def _ask_all(
@@ -126,12 +124,7 @@ async def _of_each(
     """The answers of the leaders, which are asked side by side; without partitions whose leader does not answer."""
     by_node = leaders.by_node(wanted).values()
     asked = [connection.loop.start(ask, connection, leaders, {key: wanted[key] for key in keys}) for keys in by_node]
-    await ended(asked)
-    found: dict[TopicPartition, T] = {}
-    for told in asked:
-        with suppress(RequestNotSent, RequestLost):
-            found.update(await told)
-    return found
+    return {key: told for each in await answered(asked) for key, told in each.items()}
 
 
 async def divergence_of(connection: ClusterConnection, leaders: Leaders, key: TopicPartition, read_to: ReadTo) -> Divergence | None:

@@ -6,7 +6,7 @@ leader is dead or has just changed, Ferry asks again until another leader is ele
 
 import math
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,11 +16,11 @@ from kafka.protocol.consumer import ListOffsetsRequest
 
 from ferry.clusters.net.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.net.error_policy import LIST_OFFSETS, Action
-from ferry.clusters.net.event_loop import together
+from ferry.clusters.net.event_loop import Question, together
 from ferry.clusters.net.leaders import ELECTION_SECONDS, GONE_SECONDS, metadata_request
 from ferry.clusters.net.partitions import TopicPartition, chunks, grouped, partitions_of
-from ferry.clusters.net.shared_connection import Asked, begin_asking
-from ferry.config import ClientRole, Cluster
+from ferry.clusters.net.shared_connection import Asked, ConnectedCluster
+from ferry.config import ClientRole
 
 T = TypeVar("T")
 
@@ -35,8 +35,7 @@ ANSWER_MILLISECONDS = 30_000
 # A broker with remote storage may search for a time as long as the request allows. It must answer before Ferry gives up.
 BROKER_SHARE = 0.75
 LEADER_PAUSE_SECONDS = 0.2
-# Several questions about one partition follow each other: only the first one waits for its leader. After this time it may be another
-# outage.
+# Of several questions about one partition in a row, only the first waits for its leader. After this time it may be another outage.
 HOPELESS_SECONDS = 30.0
 # After this Ferry decides whether a topic exists without the brokers that have not answered.
 VOTE_MILLISECONDS = 3_000
@@ -58,14 +57,13 @@ Submitted = list[tuple[Sequence[TopicPartition], Future]]
 class OffsetListing:
     """Asks one cluster. Not for several threads."""
 
-    def __init__(self, cluster: Cluster, role: ClientRole, contact_milliseconds: float = BOOTSTRAP_MILLISECONDS) -> None:
+    def __init__(self, cluster: ConnectedCluster, role: ClientRole, contact_milliseconds: float = BOOTSTRAP_MILLISECONDS) -> None:
         """`contact_milliseconds`: after this time a cluster that has never answered is unreachable."""
         self._cluster, self._role, self._contact_milliseconds = cluster, role, contact_milliseconds
-        # The partitions without an answer to the last question about them, and when Ferry gave up.
-        self._hopeless: dict[TopicPartition, float] = {}
+        self._hopeless: dict[TopicPartition, float] = {}  # partitions whose last question had no answer, and when Ferry gave up
 
-    def _begin(self, question: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Asked[T]:
-        return begin_asking(self._cluster, question, *arguments, role=self._role, milliseconds=self._contact_milliseconds)
+    def _begin(self, question: Question[T], *arguments: Any) -> Asked[T]:
+        return self._cluster.begin_asking(question, *arguments, role=self._role, milliseconds=self._contact_milliseconds)
 
     def offsets(self, partitions: Iterable[TopicPartition], at: int, *, committed: bool) -> Found:
         """Offsets (-1: there is none), and the errors of the other partitions. ClusterUnreachable if no broker answers at all.

@@ -10,20 +10,17 @@ has forgotten.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from kafka.protocol.admin.transactions import DescribeProducersRequest, DescribeTransactionsRequest, ListTransactionsRequest
 
 from ferry.clusters.logs.held_back import OpenTransaction
-from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
+from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent, answered
 from ferry.clusters.net.error_policy import ASKED_AGAIN, DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS, Action
-from ferry.clusters.net.event_loop import ended
 from ferry.clusters.net.leaders import Leaders
 from ferry.clusters.net.partitions import TopicPartition, grouped, partitions_of
-from ferry.clusters.net.shared_connection import ask_cluster
-from ferry.config import Cluster
+from ferry.clusters.net.shared_connection import ConnectedCluster
 from ferry.errors import FerryError
 
 # States in which a coordinator will still write markers (org.apache.kafka.coordinator.transaction.TransactionState).
@@ -34,11 +31,11 @@ Told = tuple[OpenTransaction, ...] | str
 Found = Mapping[TopicPartition, Told]
 
 
-def open_transactions(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Found:
+def open_transactions(cluster: ConnectedCluster, partitions: Iterable[TopicPartition]) -> Found:
     """The open transactions of each partition. Raises nothing."""
     wanted = sorted(partitions)
     try:
-        return ask_cluster(cluster, _ask, wanted) if wanted else {}
+        return cluster.ask(_ask, wanted) if wanted else {}
     except (FerryError, RequestNotSent, RequestLost) as problem:
         return dict.fromkeys(wanted, str(problem))
 
@@ -89,13 +86,10 @@ async def _of_leaders(connection: ClusterConnection, leaders: Leaders, partition
     for node, keys in leaders.by_node(partitions).items():
         topics = [topic_type(name=topic, partition_indexes=numbers) for topic, numbers in grouped(keys).items()]
         asked.append(connection.loop.start(connection.send, DescribeProducersRequest(topics=topics), node))
-    await ended(asked)
-    for future in asked:
-        with suppress(RequestNotSent, RequestLost):
-            answer = await future
-            for key, part in partitions_of(answer.topics):
-                if DESCRIBE_PRODUCERS.action(part.error_code) not in ASKED_AGAIN:
-                    found[key] = _refusal(connection, key.topic, part) if part.error_code else _open(part)
+    for answer in await answered(asked):
+        for key, part in partitions_of(answer.topics):
+            if DESCRIBE_PRODUCERS.action(part.error_code) not in ASKED_AGAIN:
+                found[key] = _refusal(connection, key.topic, part) if part.error_code else _open(part)
     return found
 
 
@@ -117,12 +111,7 @@ def _open(part: Any) -> tuple[OpenTransaction, ...]:
 async def _coordinated(connection: ClusterConnection, producer_ids: Iterable[int]) -> dict[int, Any]:
     """What coordinators say about these producer ids, by id; without ids that no coordinator describes."""
     asked = [connection.loop.start(_coordinated_by, connection, node, sorted(producer_ids)) for node in connection.brokers()]
-    await ended(asked)
-    described: dict[int, Any] = {}
-    for future in asked:
-        with suppress(RequestNotSent, RequestLost):
-            described.update(await future)
-    return described
+    return {producer_id: told for each in await answered(asked) for producer_id, told in each.items()}
 
 
 async def _coordinated_by(connection: ClusterConnection, node: int, producer_ids: list[int]) -> dict[int, Any]:

@@ -8,11 +8,9 @@ answer replace kafka-python's ProduceRequest and ProduceResponse on a connection
 sending a batch costs. kafka-python handles versions before 9, which had other lengths.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from uuid import UUID
 
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
@@ -126,10 +124,10 @@ class _Exchange(NamedTuple):
         client_id = self.client_id.encode()
         return _HEADER.pack(PRODUCE_KEY, self.version, self.correlation_id, len(client_id)) + client_id + NO_TAGS
 
-    def get_response_class(self) -> _Exchange:
+    def get_response_class(self) -> Self:
         return self
 
-    def parse_header(self, frame: Any) -> _Exchange:
+    def parse_header(self, frame: Any) -> Self:
         """The answer's header; afterwards `frame` is at the body."""
         received = self._replace(correlation_id=_INT32.unpack(frame.read(_INT32.size))[0])
         if self.version >= FLEXIBLE:
@@ -210,17 +208,13 @@ def _compact(text: bytes) -> bytes:
 
 
 class Answer(NamedTuple):
-    """The answer for one batch; `base_offset` is the downstream offset of its first record.
-
-    `right`: the missing right if it is DENIED, with `{topic}` and the transactional `{id}` to fill in. `unclear`: the log may hold the
-    batch.
-    """
+    """The answer for one batch."""
 
     action: Action
-    base_offset: int
+    base_offset: int  # the downstream offset of its first record
     problem: str
-    right: str = ""
-    unclear: bool = False
+    right: str = ""  # the missing right if it is DENIED, with `{topic}` and the transactional `{id}` to fill in
+    unclear: bool = False  # the log may hold the batch
 
 
 def produce_request(

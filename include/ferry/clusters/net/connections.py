@@ -8,12 +8,11 @@ A broker that accepts connections but does not answer must not delay a run for l
 next one, and takes the first answer.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from itertools import cycle
 from types import SimpleNamespace
@@ -27,7 +26,7 @@ from kafka.protocol.metadata import ApiVersionsRequest
 
 from ferry.clusters.net import outage
 from ferry.clusters.net.error_policy import API_VERSIONS, Action
-from ferry.clusters.net.event_loop import EventLoop, Wakeup
+from ferry.clusters.net.event_loop import EventLoop, Wakeup, ended
 from ferry.clusters.net.failures import REFUSALS, denied, granting, is_refusal, is_tls_refusal, reason, refused
 from ferry.clusters.net.frames import Meter
 from ferry.clusters.net.leaders import Leaders
@@ -66,6 +65,16 @@ class RequestClosed(RequestLost):
     """The connection was closed before the answer."""
 
 
+async def answered(started: Sequence[Future]) -> list[Any]:
+    """The results of these questions, when all have ended; without those that ended with RequestNotSent or RequestLost."""
+    await ended(started)
+    found = []
+    for future in started:
+        with suppress(RequestNotSent, RequestLost):
+            found.append(await future)
+    return found
+
+
 class _Connections(KafkaConnectionManager):  # type: ignore[misc]
     """kafka-python's manager with our transports. It stops the search for brokers when the login is clearly refused."""
 
@@ -77,8 +86,7 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
         super().__init__(*arguments, **settings)
         self.last_failure: BaseException | None = None
         self._reached = False  # whether any server took a connection
-        # The answer to ApiVersions: kafka-python does not keep the features in it.
-        self.told = Future()
+        self.told = Future()  # the answer to ApiVersions: kafka-python does not keep the features in it
         self._refusals = 0
 
     def get_connection(self, node_id: Any, *arguments: Any, **options: Any) -> Any:
@@ -194,10 +202,8 @@ class ClusterConnection:
 
     def __init__(self, loop: EventLoop, cluster: Cluster, role: ClientRole, meter: Meter | None = None) -> None:
         """`meter`: of the data in memory; several connections may share it."""
-        self.alias = cluster.alias
-        self.loop = loop
-        self._cluster = cluster
-        self._role = role
+        self.alias, self.loop = cluster.alias, loop
+        self._cluster, self._role = cluster, role
         settings = dict(cluster.kafka_python(role))
         settings["receive_message_max_bytes"] = LARGEST_RESPONSE_BYTES
         settings["max_in_flight_requests_per_connection"] = CONNECTION_IN_FLIGHT
@@ -208,18 +214,13 @@ class ClusterConnection:
         self._outage = outage.Outage()
         self.coordinator_outage = outage.CoordinatorOutage()
         self._last_problem = ""
-        # When a broker last answered, in seconds of time.monotonic(); before the first answer: when this was made.
-        self.last_answer = time.monotonic()
+        self.last_answer = time.monotonic()  # when a broker last answered; before the first answer: when this was made
         self._features: Mapping[str, int] | None = None
-        # Leaders from the last Metadata answers, for short questions; a lane has leaders of its own.
-        self.leaders = Leaders(self)
-        # Brokers that coordinate groups and transactional ids, by the kind of coordinator and the name.
-        self.coordinators: dict[tuple[int, str], int] = {}
+        self.leaders = Leaders(self)  # leaders from the last Metadata answers, for short questions; a lane has leaders of its own
+        self.coordinators: dict[tuple[int, str], int] = {}  # brokers, by the kind of coordinator and the group or transactional id
 
     async def open(self, milliseconds: float = BOOTSTRAP_MILLISECONDS, silent_seconds: float = math.inf) -> None:
-        """Find the brokers. ClusterUnreachable if none answers, after `silent_seconds` if none takes a connection. AuthenticationFailed if
-        they refuse the login.
-        """
+        """Find the brokers. ClusterUnreachable if none answers, or none takes a connection for `silent_seconds`; AuthenticationFailed."""
         self._manager.silent_seconds = silent_seconds
         try:
             await self._manager.bootstrap_async(timeout_ms=milliseconds)

@@ -61,15 +61,11 @@ _GRAVEST_FIRST = (
 
 
 class Meaning(NamedTuple):
-    """What one code means to one request.
-
-    `told`: for DENIED the right to grant, otherwise what the code means and what to do. The caller fills in names like `{topic}`. `error`:
-    the class of the error that REFUSED raises if it is not the error of one partition.
-    """
+    """What one code means to one request."""
 
     action: Action
-    told: str = ""
-    error: type[FerryError] = FerryError
+    told: str = ""  # for DENIED the right to grant, otherwise what it means and what to do; the caller fills in names like `{topic}`
+    error: type[FerryError] = FerryError  # the class of the error that REFUSED raises if it is not the error of one partition
 
 
 class Row(NamedTuple):
@@ -153,8 +149,7 @@ SASL = RequestKind(
 
 # Broker: ReplicaManager.readFromLog, KafkaApis.handleFetchRequest, FetchResponse. Java: FetchCollector.handleInitializeErrors, which ends
 # the application for codes that have no row here (for example INVALID_TOPIC_EXCEPTION and UNSUPPORTED_COMPRESSION_TYPE). Ferry asks again,
-# because in a cluster that is being upgraded the next leader may know the request. In the end only this partition stops, with the code's
-# name.
+# because in a cluster that is being upgraded the next leader may know the request. In the end only this partition stops, naming the code.
 FETCH = RequestKind(
     "Fetch",
     Action.LEADER,
@@ -250,12 +245,7 @@ ADD_PARTITIONS_TO_TXN = RequestKind(
 )
 
 # Broker: KafkaApis.handleAddOffsetsToTxnRequest, TransactionCoordinator. Java: AddOffsetsToTxnHandler.
-ADD_OFFSETS_TO_TXN = RequestKind(
-    "AddOffsetsToTxn",
-    Action.UNKNOWN,
-    *_IN_A_TRANSACTION,
-    Row("GROUP_AUTHORIZATION_FAILED", *_NO_GROUP_READ),
-)
+ADD_OFFSETS_TO_TXN = RequestKind("AddOffsetsToTxn", Action.UNKNOWN, *_IN_A_TRANSACTION, Row("GROUP_AUTHORIZATION_FAILED", *_NO_GROUP_READ))
 
 # Broker: KafkaApis.handleTxnOffsetCommitRequest, OffsetMetadataManager, CoordinatorOperationExceptionHelper, before 4.0 GroupCoordinator
 # and GroupMetadataManager.maybeConvertOffsetCommitError. Java: TxnOffsetCommitHandler.
@@ -367,8 +357,7 @@ DESCRIBE_QUORUM = RequestKind(
     Row("CLUSTER_AUTHORIZATION_FAILED", Action.DENIED, "Describe on the cluster"),
 )
 
-# Broker: KafkaApis.handleDescribeLogDirsRequest, ReplicaManager.describeLogDirs, which gives a code for each directory. The sizes only
-# balance the lanes.
+# Broker: KafkaApis.handleDescribeLogDirsRequest, ReplicaManager.describeLogDirs: a code for each directory. Sizes only balance the lanes.
 DESCRIBE_LOG_DIRS = RequestKind(
     "DescribeLogDirs", Action.NOTHING, Row("KAFKA_STORAGE_ERROR CLUSTER_AUTHORIZATION_FAILED UNKNOWN_SERVER_ERROR", Action.NOTHING)
 )

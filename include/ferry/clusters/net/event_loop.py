@@ -1,4 +1,4 @@
-"""The event loop of a process's data path: kafka-python's, with a selector that needs fewer system calls."""
+"""The event loop of connections to clusters: kafka-python's, with a selector that needs fewer system calls."""
 
 import math
 import selectors
@@ -6,16 +6,19 @@ import socket
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import Any, TypeVar
 from weakref import WeakSet
 
 from kafka.future import Future
 from kafka.net.selector import NetworkSelector
 
-from ferry.clusters.net.client_cache import clients_hidden
 from ferry.ending import interruptible, interrupts_held
 
 T = TypeVar("T")
+
+# An async function that asks clusters, and the type of its answer.
+Question = Callable[..., Coroutine[Any, Any, T]]
 
 
 class SocketSelector(selectors.DefaultSelector):
@@ -77,28 +80,37 @@ class SocketSelector(selectors.DefaultSelector):
 
 
 class EventLoop:
-    """The one event loop of a process's data path."""
+    """Runs questions to one or more clusters, side by side, in the thread that waits for one of them."""
 
     def __init__(self) -> None:
-        self.selector = NetworkSelector(selector=SocketSelector, slow_task_threshold_secs=0)
+        # Whether a signal has come while it ran. Then it must not run again for others: it would go on with what was given up.
+        self.interrupted = False
 
-    def run(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+    @cached_property
+    def selector(self) -> NetworkSelector:
+        return NetworkSelector(selector=SocketSelector, slow_task_threshold_secs=0)
+
+    def run(self, coroutine: Question[T], *arguments: Any) -> T:
         """Run to the end; the result. KeyboardInterrupt if a signal comes meanwhile: between two tasks, never in one.
 
-        Code that runs inside, for example that of users, has no kept clients: these belong to this loop, which cannot run twice at a time.
+        Code that runs inside, for example that of users, must not call this: it needs a loop of its own.
         """
         result: T = self.result(self.start(coroutine, *arguments))
         return result
 
     def result(self, future: Future) -> Any:
         """The result of a started coroutine, or its error, when it is there. Runs everything that was started, like `run`."""
-        with interrupts_held(), clients_hidden():
-            self.selector.poll(future=future)
+        try:
+            with interrupts_held():
+                self.selector.poll(future=future)
+        except KeyboardInterrupt:
+            self.interrupted = True
+            raise
         if future.exception is not None:
             raise future.exception
         return future.value
 
-    def start(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> Future:
+    def start(self, coroutine: Question[T], *arguments: Any) -> Future:
         """Start `coroutine` concurrently; the future gives its result or its error."""
         return self.selector.call_soon_with_future(coroutine, *arguments)
 
@@ -118,7 +130,8 @@ class EventLoop:
         await self.selector.sleep(seconds)
 
     def close(self) -> None:
-        self.selector.close()
+        if "selector" in self.__dict__:
+            self.selector.close()
 
 
 async def ended(started: Iterable[Future]) -> None:

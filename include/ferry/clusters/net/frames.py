@@ -79,8 +79,7 @@ class FrameParser(KafkaProtocol):  # type: ignore[misc]
         self._head = bytearray()
         self._frame: memoryview | None = None
         self._filled = 0
-        # Of responses, also of one that is not whole yet.
-        self.bytes_received = 0
+        self.bytes_received = 0  # of responses, also of one that is not whole yet
 
     def abandon(self) -> None:
         """The connection is closed: the response that was arriving is no longer held."""

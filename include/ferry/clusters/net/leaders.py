@@ -4,8 +4,6 @@ If the topic id of a name is not the expected one, its partitions have no leader
 deleted and created again in the meantime.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol

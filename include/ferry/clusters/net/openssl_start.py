@@ -38,17 +38,11 @@ def openssl_limited(cluster: Cluster) -> Iterator[None]:
             yield
         else:
             with temporary_directory("ferry-") as directory, _variable(str(directory / "openssl.cnf")):
-                (directory / "openssl.cnf").write_text(_configuration(wanted), encoding="ascii")
+                text = "openssl_conf = start\n[start]\nssl_conf = limits\n[limits]\nsystem_default = versions\n[versions]\n"
+                text += f"MinProtocol = {min(wanted)}\nMaxProtocol = {max(wanted)}\n"
+                (directory / "openssl.cnf").write_text(text, encoding="ascii")
                 yield
         _started = wanted
-
-
-def _configuration(versions: frozenset[str]) -> str:
-    first, *_, last = *sorted(versions), *sorted(versions)
-    return (
-        "openssl_conf = start\n[start]\nssl_conf = limits\n[limits]\nsystem_default = versions\n"
-        f"[versions]\nMinProtocol = {first}\nMaxProtocol = {last}\n"
-    )
 
 
 @contextmanager

@@ -1,30 +1,34 @@
-"""The connection that all questions of a command to one cluster share, and the event loop of all connections (see client_cache.py)."""
+"""The connections that all questions to one cluster share, also at the same time, so that a command connects to a cluster once.
 
-from __future__ import annotations
+A connection gets no further users after a signal, or after a failure that it may have caused. Its last user closes it then.
+"""
 
 import math
 import time
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any, Generic, Self, TypeVar
 
 from kafka.future import Future
 
-from ferry.clusters.net.client_cache import lost, shared
 from ferry.clusters.net.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, RequestLost, RequestNotSent
-from ferry.clusters.net.event_loop import EventLoop
+from ferry.clusters.net.event_loop import EventLoop, Question
 from ferry.config import ClientRole, Cluster
+from ferry.errors import ClusterUnreachable, NotAuthorized, TooFewBrokers
 
 T = TypeVar("T")
 U = TypeVar("U")
 
-# If no broker has answered for this time, the next question drops the connections: the other end, or a machine in between, may have closed
-# them.
+# After this time without an answer the next question drops the connections: the other end, or a machine in between, may have closed them.
 IDLE_SECONDS = 30.0
-# A person waits for the first answer of a command. A far cluster takes a connection within a second; a lost SYN is sent again after one
-# second and after three.
+# A person waits for the first answer. A far cluster takes a connection within a second; a lost SYN is sent again after one and after three.
 SILENT_SECONDS = 6.0
 CONTACT_MILLISECONDS = 9_000
+
+
+def lost(problem: Exception) -> bool:
+    """Whether the client of a user that raised `problem` may be of no use any more: it has lost the cluster, or its login."""
+    return isinstance(problem, ClusterUnreachable) and not isinstance(problem, NotAuthorized | TooFewBrokers)
 
 
 class Connected:
@@ -32,6 +36,7 @@ class Connected:
 
     def __init__(self, loop: EventLoop, cluster: Cluster, role: ClientRole, milliseconds: float, silent_seconds: float = math.inf) -> None:
         self.loop, self.connection = loop, ClusterConnection(loop, cluster, role)
+        self._users, self._failed = 0, False
         self._started = list[Future]()
         try:
             loop.run(self.connection.open, milliseconds, silent_seconds)
@@ -39,16 +44,16 @@ class Connected:
             self.close()
             raise
 
-    def start(self, ask: Callable[..., Coroutine[Any, Any, object]], *arguments: Any) -> Future:
+    def start(self, ask: Question[object], *arguments: Any) -> Future:
         """Start `ask(connection, *arguments)`."""
         return self._start(ask, self.connection, *arguments)
 
-    def run(self, coroutine: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+    def run(self, coroutine: Question[T], *arguments: Any) -> T:
         """Run a question over the connection to its end; its result."""
         found: T = self.loop.result(self._start(coroutine, *arguments))
         return found
 
-    def _start(self, coroutine: Callable[..., Coroutine[Any, Any, object]], *arguments: Any) -> Future:
+    def _start(self, coroutine: Question[object], *arguments: Any) -> Future:
         self._started = [future for future in self._started if not future.is_done]
         if not self._started and time.monotonic() - self.connection.last_answer > IDLE_SECONDS:
             self.connection.disconnect()  # the other end may have done so already
@@ -65,40 +70,32 @@ class Connected:
                 self.run(self.connection.refresh_brokers)
         return self.connection.round_trip()
 
+    @property
+    def failed(self) -> bool:
+        """Whether it gets no further users."""
+        return self._failed or self.loop.interrupted
+
+    @contextmanager
+    def used(self) -> Iterator[Self]:
+        """Around one use."""
+        self._users += 1
+        try:
+            yield self
+        except BaseException as problem:
+            is_clients_own = not isinstance(problem, Exception) or isinstance(problem, RequestNotSent | RequestLost) or lost(problem)
+            self._failed = self._failed or is_clients_own
+            raise
+        finally:
+            self._users -= 1
+            self.close_if_failed()
+
+    def close_if_failed(self) -> None:
+        """Close it if it has failed and nobody uses it now."""
+        if self.failed and not self._users:
+            self.close()
+
     def close(self) -> None:
         self.connection.close()
-
-
-@contextmanager
-def connected(
-    cluster: Cluster, role: ClientRole = ClientRole.ADMIN, milliseconds: float = BOOTSTRAP_MILLISECONDS, silent_seconds: float = math.inf
-) -> Iterator[Connected]:
-    """The connection that users in a scope of `kept_clients` share; roles with the same settings share one. All have one event loop.
-
-    `milliseconds`: after this time a cluster that has never answered is unreachable, after `silent_seconds` one that takes no connection.
-    """
-    same = next(other for other in ClientRole if cluster.of_role(other) == cluster.of_role(role))
-
-    def failed(problem: Exception) -> bool:
-        return isinstance(problem, RequestNotSent | RequestLost) or lost(problem)
-
-    with (
-        shared("loop", EventLoop, failed=lambda _: False) as loop,
-        shared(
-            "connection", lambda: Connected(loop, cluster, role, milliseconds, silent_seconds), cluster, same, loop, failed=failed
-        ) as client,
-    ):
-        yield client
-
-
-def first_contact(*clusters: Cluster) -> None:
-    """Connect to clusters that a command is about to ask, in a scope of `kept_clients`. ClusterUnreachable, AuthenticationFailed.
-
-    So a command names a cluster that is away before it waits for anything else.
-    """
-    for cluster in clusters:
-        with connected(cluster, milliseconds=CONTACT_MILLISECONDS, silent_seconds=SILENT_SECONDS):
-            pass
 
 
 class Asked(Generic[T]):
@@ -111,41 +108,69 @@ class Asked(Generic[T]):
         """Wait for it; to be called once."""
         return self._wait()
 
-    def then(self, use: Callable[[T], U]) -> Asked[U]:
+    def then(self, use: Callable[[T], U]) -> "Asked[U]":
         """A question whose answer is what `use` makes of this one's."""
         return Asked(lambda: use(self._wait()))
 
 
-def begin_asking(
-    cluster: Cluster,
-    ask: Callable[..., Coroutine[Any, Any, T]],
-    *arguments: Any,
-    role: ClientRole = ClientRole.ADMIN,
-    milliseconds: float = BOOTSTRAP_MILLISECONDS,
-) -> Asked[T]:
-    """Ask `ask(connection, *arguments)` over the shared connection. Raises what `connected` raises; the answer raises what `ask` raises.
+class ConnectedCluster:
+    """One cluster of a config, with its connections. It connects at the first question. Not for several threads."""
 
-    If the connection has failed for another user meanwhile, or outside of a scope of kept clients, the answer asks again.
-    """
-    with connected(cluster, role, milliseconds) as client:
-        started = client.start(ask, *arguments)
+    def __init__(self, cluster: Cluster, loop: Callable[[], EventLoop]) -> None:
+        """`loop`: the event loop of new connections."""
+        self.cluster, self._loop = cluster, loop
+        self._connections: dict[ClientRole, Connected] = {}
 
-    def wait() -> T:
-        with connected(cluster, role, milliseconds) as now:
-            found: T = now.loop.result(started if now is client else now.start(ask, *arguments))
-        return found
+    @property
+    def alias(self) -> str:
+        return self.cluster.alias
 
-    return Asked(wait)
+    def connected(
+        self, role: ClientRole = ClientRole.ADMIN, milliseconds: float = BOOTSTRAP_MILLISECONDS, silent_seconds: float = math.inf
+    ) -> AbstractContextManager[Connected]:
+        """The connection that users share; roles with the same settings share one.
 
+        `milliseconds`: after this time a cluster that has never answered is unreachable. `silent_seconds`: the same for one that takes no
+        connection.
+        """
+        same = next(other for other in ClientRole if self.cluster.of_role(other) == self.cluster.of_role(role))
+        client = self._connections.get(same)
+        if client is not None:
+            client.close_if_failed()
+        if client is None or client.failed:
+            client = self._connections[same] = Connected(self._loop(), self.cluster, role, milliseconds, silent_seconds)
+        return client.used()
 
-def ask_cluster(
-    cluster: Cluster,
-    ask: Callable[..., Coroutine[Any, Any, T]],
-    *arguments: Any,
-    role: ClientRole = ClientRole.ADMIN,
-    milliseconds: float = BOOTSTRAP_MILLISECONDS,
-) -> T:
-    """The result of `ask(connection, *arguments)` over the shared connection. Raises what `connected` and `ask` raise."""
-    with connected(cluster, role, milliseconds) as client:
-        found: T = client.loop.result(client.start(ask, *arguments))
-    return found
+    def first_contact(self) -> None:
+        """Connect now, so that a command names a cluster that is away before it waits for anything else. Errors as of `connected`."""
+        with self.connected(milliseconds=CONTACT_MILLISECONDS, silent_seconds=SILENT_SECONDS):
+            pass
+
+    def begin_asking(
+        self, ask: Question[T], *arguments: Any, role: ClientRole = ClientRole.ADMIN, milliseconds: float = BOOTSTRAP_MILLISECONDS
+    ) -> Asked[T]:
+        """Ask `ask(connection, *arguments)`. Raises what `connected` raises; the answer raises what `ask` raises.
+
+        If the connection has failed for another user meanwhile, the answer asks again.
+        """
+        with self.connected(role, milliseconds) as client:
+            started = client.start(ask, *arguments)
+
+        def wait() -> T:
+            with self.connected(role, milliseconds) as now:
+                found: T = now.loop.result(started if now is client else now.start(ask, *arguments))
+            return found
+
+        return Asked(wait)
+
+    def ask(
+        self, ask: Question[T], *arguments: Any, role: ClientRole = ClientRole.ADMIN, milliseconds: float = BOOTSTRAP_MILLISECONDS
+    ) -> T:
+        """The result of `ask(connection, *arguments)`. Raises what `connected` and `ask` raise."""
+        with self.connected(role, milliseconds) as client:
+            return client.run(ask, client.connection, *arguments)
+
+    def close(self) -> None:
+        for client in self._connections.values():
+            with suppress(Exception):  # its work is done, so an error while it closes does not matter
+                client.close()

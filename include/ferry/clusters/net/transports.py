@@ -3,8 +3,6 @@
 kafka-python reads 4 KiB at a time and asks the selector before every write, although most writes would succeed at once.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import socket
@@ -73,7 +71,7 @@ def shortest_round_trip(transport: KafkaTCPTransport) -> float:
     return 0.0 if microseconds == UNKNOWN_ROUND_TRIP else float(microseconds) / 1e6
 
 
-def _parser(transport: PlainTransport | EncryptedTransport) -> FrameParser:
+def _parser(transport: "PlainTransport | EncryptedTransport") -> FrameParser:
     """The connection's parser. The first call replaces kafka-python's parser with ours."""
     connection = transport.get_protocol()
     if not isinstance(connection.parser, FrameParser):
@@ -164,6 +162,5 @@ class EncryptedTransport(KafkaSSLTransport):  # type: ignore[misc]
         except OSError as problem:
             lost = kafka_errors.KafkaConnectionError(problem)
             lost.__cause__ = problem  # it may say that the broker does not accept the certificate
-        # kafka-python drops the data if there is an error too, for example a refused login. So the data comes first; the next read meets
-        # the error.
+        # With an error, like a refused login, kafka-python drops the data. So the data comes first; the next read meets the error.
         return (b"".join(received), None) if received else (b"", lost)

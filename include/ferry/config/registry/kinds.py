@@ -59,10 +59,7 @@ def choice(*names: str, ignore_case: bool = False) -> Kind:
 
 
 def java_class(*names: str, own: bool = False) -> Kind:
-    """One of these Java classes; the package may be left out. With `own` also the import path of a Python class.
-
-    Gives the simple name or the import path.
-    """
+    """The simple name of one of these Java classes, whose package may be left out; with `own` also the import path of a Python class."""
     simple = tuple(dict.fromkeys(name.rpartition(".")[2] for name in names))
 
     def parse(text: str) -> str:
@@ -103,10 +100,6 @@ def _start(text: str) -> str | datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _is_arguments(found: Any) -> bool:
-    return isinstance(found, dict) and all(isinstance(given, dict) for given in found.values())
-
-
 def _servers(text: str) -> tuple[str, ...]:
     """Without protocols, and without empty elements: Kafka's ClientUtils leaves both out."""
     return tuple(dict.fromkeys(_PROTOCOL.sub("", server) for server in _LIST_SEPARATOR.split(text.strip()) if server))
@@ -140,9 +133,7 @@ LIST = Kind("list", "a list separated by commas, without empty elements", _list)
 PATTERNS = Kind("list", LIST.wants, _list)  # Java regular expressions, which checks.py compiles
 CLASS = Kind("class", "the name of a class", str.strip)
 CRON = Kind(
-    "cron",
-    "a cron expression of five fields (minute hour day month weekday)",
-    _only(lambda text: " ".join(text.split()), _is_cron),
+    "cron", "a cron expression of five fields (minute hour day month weekday)", _only(lambda text: " ".join(text.split()), _is_cron)
 )
 START = Kind("earliest / latest / time", "earliest, latest or an ISO 8601 time such as 2026-01-31T12:00:00Z", _start)
 SEPARATOR = Kind(
@@ -156,14 +147,12 @@ GROUP = Kind(
     _only(str.strip, lambda group: not is_ferry_group(group)),
 )
 CALLABLES = Kind(
-    "list",
-    "import paths separated by commas, each package.module:name",
-    _only(_list, lambda found: all(map(is_custom, found))),
+    "list", "import paths separated by commas, each package.module:name", _only(_list, lambda found: all(map(is_custom, found)))
 )
 ARGUMENTS = Kind(
     "json",
     'a JSON object of objects such as {"package.module:name": {"argument": "value"}}',
-    _only(json.loads, _is_arguments),
+    _only(json.loads, lambda found: isinstance(found, dict) and all(isinstance(given, dict) for given in found.values())),
     secret=True,
 )
 SERVERS = Kind("list", "host:port pairs separated by commas", _only(_servers, lambda servers: servers and all(map(_is_server, servers))))

@@ -26,8 +26,6 @@ class Scope(Enum):
 
 @dataclass(frozen=True)
 class Property:
-    """One property."""
-
     name: str
     kind: Kind
     default: str | None
@@ -38,14 +36,10 @@ class Property:
     effect: Effect = Effect.HONOURED
     # The Java clients that have a client property: `consumer`, `producer`, `admin`.
     roles: frozenset[str] = frozenset()
-    # Whether a property of flows may also stand after the alias of the flow's target.
-    of_target: bool = False
-    # The property that an older name stands for.
-    successor: str = ""
+    of_target: bool = False  # Whether a property of flows may also stand after the alias of the flow's target.
+    successor: str = ""  # The property that an older name stands for.
 
     @property
     def login(self) -> bool:
         """Whether MM2 reads it without a role too, for a cluster and at the top level."""
-        return self.scope is Scope.CLIENT and (
-            self.name in {"bootstrap.servers", "security.protocol"} or self.name.startswith(("ssl.", "sasl."))
-        )
+        return self.scope is Scope.CLIENT and self.name.startswith(("bootstrap.servers", "security.protocol", "ssl.", "sasl."))

@@ -5,21 +5,16 @@ from ferry.config.registry.property import Effect, Property, Scope
 
 NO_WORKER = "Ferry has no Connect worker"
 
+# fmt: off
 FILE: tuple[Property, ...] = (
     Property("clusters", kinds.LIST, None, "the aliases of the clusters; required", scope=Scope.FILE),
     Property("config.providers", kinds.LIST, "", "names of the config providers to which `${name:path:key}` refers", scope=Scope.FILE),
     Property("config.providers.<name>.class", kinds.CLASS, None, "Java class: EnvVar-, File- or DirectoryConfigProvider", scope=Scope.FILE),
     Property("config.providers.<name>.param.<parameter>", kinds.STRING, None, "allowed.paths or allowlist.pattern", scope=Scope.FILE),
-    Property(
-        "dedicated.mode.enable.internal.rest",
-        kinds.BOOLEAN,
-        "false",
-        "whether MM2's processes call each other over REST",
-        NO_WORKER,
-        Scope.FILE,
-        Effect.NO_EFFECT,
-    ),
+    Property("dedicated.mode.enable.internal.rest", kinds.BOOLEAN, "false", "whether MM2's processes call each other over REST", NO_WORKER,
+        Scope.FILE, Effect.NO_EFFECT),
 )
+# fmt: on
 
 # Ferry ignores all of these for the same reason, so they share one description.
 _WORKER_NAMES = """

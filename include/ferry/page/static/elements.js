@@ -18,9 +18,10 @@ export const HEALTH = {
   unknown: ["…", "Not read yet"],
 };
 
-export function Health({ state }) {
-  const [sign, word] = HEALTH[state] ?? HEALTH.unknown;
-  return html`<span class=${`badge health-${state}`}><span aria-hidden="true">${sign}</span> ${word}</span>`;
+/** `word`: says the state in place of the word of its health. */
+export function Health({ state, word }) {
+  const [sign, usual] = HEALTH[state] ?? HEALTH.unknown;
+  return html`<span class=${`badge health-${state}`}><span aria-hidden="true">${sign}</span> ${word || usual}</span>`;
 }
 
 /** How long ago a time was; on hover the exact time. */

@@ -8,6 +8,7 @@ import { NextStep, To } from "./next_step.js";
 import { BASE } from "./reading.js";
 import { Start } from "./starting.js";
 
+const HEADROOM = "until the source deletes the oldest record that is not copied";
 // More cards do not fit on a screen, and more arrows cannot be told apart.
 const FEW = 4;
 const WIDTH = 420;
@@ -57,7 +58,7 @@ function ClusterMap({ clusters, flows, go }) {
       const told = `${HEALTH[flow.health]?.[0] ?? ""} ${lagged(flow)}`;
       const ground = told.length * LETTER;
       const key = (event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), open());
-      return html`<g class=${`flow health-${flow.health}`} role="link" tabindex="0" aria-label=${`${flow.flow}: ${HEALTH[flow.health]?.[1] ?? flow.health}`} onClick=${open} onKeyDown=${key}>
+      return html`<g class=${`flow health-${flow.health}`} role="link" tabindex="0" aria-label=${`${flow.flow}: ${flow.word || (HEALTH[flow.health]?.[1] ?? flow.health)}`} onClick=${open} onKeyDown=${key}>
         <path class="reach" d=${path} /><path class="line" d=${path} marker-end=${`url(#head-${flow.health})`} />
         <rect class="ground" x=${label.x - ground / 2} y=${label.y - 10} width=${ground} height="20" /><text x=${label.x} y=${label.y}>${told}</text></g>`;
     })}
@@ -73,15 +74,19 @@ function ClusterMap({ clusters, flows, go }) {
 const WORSE = { unknown: "not read yet", unreachable: "cannot be read", loss: "records lost", missing: "records missing", paused: "paused", never_ran: "never ran" };
 
 function lagged(flow) {
-  if (flow.health in WORSE) return WORSE[flow.health];
-  return flow.totals?.lag_records ? `${count(flow.totals.lag_records)} behind` : flow.health === "failing" ? "failing" : "up to date";
+  if (flow.word || flow.health in WORSE) return flow.word || WORSE[flow.health];
+  return flow.totals?.lag_records ? `${count(flow.totals.lag_records)} behind` : flow.health === "failing" ? "failing" : flow.not_copied ? "otherwise up to date" : "up to date";
 }
 
+/** That no record waits; "else": a reason or a line of the flow says of other records that they are not copied. */
+const nothing = (flow) => (flow.not_copied || ["failing", "missing", "loss"].includes(flow.health) ? "nothing else" : "nothing");
+
 /** How many records wait; without any, what is not counted. */
-function waits(flow, waiting) {
-  if (waiting) return records(waiting);
-  return flow.not_counted.join(", ") || (flow.health === "failing" ? "nothing else" : "nothing");
-}
+const waits = (flow) => (flow.totals.lag_records ? records(flow.totals.lag_records) : flow.not_counted.join(", ") || nothing(flow));
+
+/** What is known of a flow that cannot be read: nothing of now. */
+const Unread = ({ flow }) => html`<${Tile} name="Behind">unknown <small>when last read, <${When} at=${flow.read_at} />: ${flow.totals.lag_records ? records(flow.totals.lag_records) : "nothing"}</small><//>
+  ${flow.uncopied_until && html`<${Tile} name="Headroom">${headroom((Date.parse(flow.uncopied_until) - Date.now()) / 1000, true)} <small>${HEADROOM}</small><//>`}`;
 
 /** Why Airflow shows a run as failed whose copy did not fail: the reasons of the flow are what was broken. */
 const alsoFailed = (run) => run.airflow_state === "failed" && ["done", "nothing new"].includes(run.state) && `; Airflow shows it as failed, because ${run.failed.map((one) => one.error || one.problem).join(", ")}`;
@@ -96,7 +101,7 @@ function Why({ flow, reasons, go, again }) {
     ${reasons.length > 0 && html`<ul class="reasons">${reasons.map((reason) => html`<li>${reason}</li>`)}</ul>`}
     ${!flow.problem && html`<${NextStep} flow=${flow} go=${go} again=${again} view="overview" />`}
     ${unlinked.length > 0 && html`<p>See what is missing in ${unlinked.map(({ topic }, index) => html`${index ? ", " : ""}<${To} go=${go} place=${{ flow: flow.flow, view: "coverage", topic }}>${topic}<//>`)}</p>`}
-    ${(flow.left_out ?? []).map((text) => html`<p class="muted">${text}</p>`)}
+    ${(flow.left_out ?? []).map((text) => html`<p class=${text.startsWith("topic ") ? null : "muted"}>${text}</p>`)}
     ${flow.superseded && html`<p>Run ${flow.superseded} ended early, because a newer run, or a command, took the flow over. If two schedulers run the flow, stop one of them.</p>`}`;
 }
 
@@ -108,17 +113,18 @@ function Card({ flow, go, again }) {
   const gone = flow.health === "unreachable";
   const to = (view) => ({ flow: flow.flow, view });
   return html`<article class="card" aria-label=${`Flow ${flow.flow}`}>
-    <div class="card-head"><h2><${To} go=${go} place=${to("runs")}>${flow.flow}<//></h2><${Health} state=${flow.health} />
+    <div class="card-head"><h2><${To} go=${go} place=${to("runs")}>${flow.flow}<//></h2><${Health} state=${flow.health} word=${flow.word} />
       ${totals && html`<span class="muted extent">${plural(totals.topics, "topic")}, ${plural(totals.partitions, "partition")}${flow.schedule ? html`, runs <code>${flow.schedule}</code>` : ", no schedule"}</span>`}</div>
     <${Trouble} document=${flow.problem ? flow : null} again=${again} />
     <${Live} flow=${flow} again=${again} />
     <${Why} flow=${flow} reasons=${reasons} go=${go} again=${again} />
     <dl class=${`tiles ${gone ? "old" : ""} ${reasons.length ? "after" : ""}`}>
-      ${totals && html`<${Tile} name=${gone ? "Was behind" : "Behind"} exactly=${records(totals.lag_records, exact)} alarming=${flow.health === "lagging"}>${waits(flow, totals.lag_records)}${gone && html` <small>when last read, <${When} at=${flow.read_at} />; now unknown</small>`}<//>`}
-      ${totals?.lag_records > 0 && html`${totals.lag_bytes >= 0 && html`<${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>`}
+      ${gone && totals && html`<${Unread} flow=${flow} />`}
+      ${!gone && totals && html`<${Tile} name="Behind" exactly=${records(totals.lag_records, exact)} alarming=${flow.health === "lagging" && !flow.word}>${waits(flow)}${flow.under_way && !since && html` <small>when read, <${When} at=${flow.read_at} /></small>`}<//>`}
+      ${!gone && totals?.lag_records > 0 && html`${totals.lag_bytes >= 0 && html`<${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>`}
         <${Tile} name="Oldest uncopied">${oldest(totals.lag_seconds, totals.lag_records)}<//>
-        <${Tile} name="Headroom" exactly="Time until the source drops records that are not copied yet">${headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)}<//>`}
-      ${(run || flow.read_at) && html`<${Tile} name=${since ? "Following since" : ["running", "queued"].includes(run?.state) ? "This run" : "Last run"}>${since ? html`<${Clock} at=${since} />` : run ? html`<${When} at=${run.finished || run.started} /> <small><${Outcome} run=${run} />${run.records > 0 && `, ${records(run.records)} copied`}${alsoFailed(run)}</small>` : "No run yet"}<//>`}
+        <${Tile} name="Headroom" exactly=${HEADROOM}>${headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)} <small>until the source<br />deletes it</small><//>`}
+      ${(run || flow.read_at) && html`<${Tile} name=${since ? "Following since" : ["running", "queued"].includes(run?.state) ? "This run" : "Last run"}>${since ? html`<${Clock} at=${since} /> ${flow.under_way.until && html`<small>until <${Clock} at=${flow.under_way.until} />${flow.schedule && ", then the next scheduled run"}</small>`}` : run ? html`${run.state === "running" && "began "}<${When} at=${run.finished || run.started} /> <small><${Outcome} run=${run} />${gone && run.failed.length > 0 && `: ${run.failed[0].problem}`}${run.records > 0 && `, ${records(run.records)} copied`}${alsoFailed(run)}</small>` : "No run yet"}<//>`}
     </dl>
     ${totals?.lag_records > 0 && flow.not_counted.length > 0 && html`<p>Not counted: ${flow.not_counted.join(", ")}.</p>`}
     <div class="card-foot">
@@ -154,10 +160,10 @@ function Rows({ flows, go, again }) {
   const waiting = (tell) => (flow) => flow.health !== "unreachable" && flow.totals?.lag_records > 0 && tell(flow.totals);
   const columns = [
     { name: "Flow", sort: "flow", cell: (flow) => html`<span class="name"><${To} go=${go} place=${{ flow: flow.flow, view: "runs" }}>${flow.flow}<//></span>` },
-    { name: "Health", sort: "health", cell: (flow) => html`<${Health} state=${flow.health} />` },
-    { name: "Behind", sort: "behind", number: true, counts: true, title: "Records", cell: (flow) => (flow.health === "unreachable" || !flow.totals ? "unknown" : html`<span title=${exact(flow.totals.lag_records)}>${flow.totals.lag_records ? count(flow.totals.lag_records) : "nothing"}</span>`) },
+    { name: "Health", sort: "health", cell: (flow) => html`<${Health} state=${flow.health} word=${flow.word} />` },
+    { name: "Behind", sort: "behind", number: true, counts: true, title: "Records", cell: (flow) => (flow.health === "unreachable" || !flow.totals ? "unknown" : html`<span title=${exact(flow.totals.lag_records)}>${flow.totals.lag_records ? count(flow.totals.lag_records) : nothing(flow)}</span>`) },
     { name: "Oldest uncopied", sort: "oldest", number: true, cell: waiting((totals) => oldest(totals.lag_seconds, totals.lag_records)) },
-    { name: "Headroom", sort: "headroom", number: true, title: "Time until the source drops records that are not copied yet", cell: waiting((totals) => headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)) },
+    { name: "Headroom", sort: "headroom", number: true, title: HEADROOM, cell: waiting((totals) => headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)) },
     { name: "Topics", number: true, cell: (flow) => flow.totals && exact(flow.totals.topics) },
     { name: "Last run", sort: "run", cell: ({ last_run: run, read_at: read }) => (run ? html`<${When} at=${run.finished || run.started} />` : read && "No run yet") },
     { name: "Outcome", cell: ({ last_run: run }) => run && html`<${Outcome} run=${run} />${alsoFailed(run)}` },

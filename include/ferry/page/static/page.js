@@ -60,7 +60,7 @@ function Loaded({ document, place, go, again }) {
       <${Tabs} view=${view} go=${go} views=${ofDag ? VIEWS.filter((name) => name !== "overview") : VIEWS} />
       ${View && html`<div class="chosen">
         ${ofDag ? html`<span class="flow-name">${flow.flow}</span>` : html`<${FlowChoice} flows=${document.flows} flow=${flow} go=${go} />`}
-        <${Health} state=${flow.health} /></div>`}
+        <${Health} state=${flow.health} word=${flow.word} /></div>`}
     </header>
     <section id="view" role="tabpanel" aria-labelledby=${`tab-${view}`}>${content}</section>`;
 }
