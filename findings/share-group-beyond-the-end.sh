@@ -81,12 +81,13 @@ public class Look {
     }
   }
 
-  static List<Long> shared() {
+  /** The offsets that the group gets, until it has the wanted number or the seconds are over. */
+  static List<Long> shared(int wanted, int seconds) {
     var found = new ArrayList<Long>();
     Map<String, Object> config = Map.of("bootstrap.servers", servers, "group.id", "shared");
     try (var consumer = new KafkaShareConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
       consumer.subscribe(List.of("t"));
-      for (long end = System.currentTimeMillis() + 8_000; System.currentTimeMillis() < end; )
+      for (long end = System.currentTimeMillis() + seconds * 1_000L; found.size() < wanted && System.currentTimeMillis() < end; )
         for (var record : consumer.poll(Duration.ofMillis(500))) found.add(record.offset());
     }
     return found;
@@ -97,7 +98,7 @@ public class Look {
     Map<String, Object> config = Map.of("bootstrap.servers", servers, "group.id", "consumed", "auto.offset.reset", "earliest");
     try (var consumer = new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
       consumer.subscribe(List.of("t"));
-      for (long end = System.currentTimeMillis() + 8_000; System.currentTimeMillis() < end; )
+      for (long end = System.currentTimeMillis() + 60_000; found.size() < 10 && System.currentTimeMillis() < end; )
         for (var record : consumer.poll(Duration.ofMillis(500))) found.add(record.offset());
     }
     return found;
@@ -124,12 +125,12 @@ public class Look {
     var partition = new TopicPartition("t", 0);
     admin.alterShareGroupOffsets("shared", Map.of(partition, 15L)).all().get();
     admin.alterConsumerGroupOffsets("consumed", Map.of(partition, new OffsetAndMetadata(15))).all().get();
-    var before = shared();
+    var before = shared(1, 15);
     var listed = admin.listShareGroupOffsets(Map.of("shared", new ListShareGroupOffsetsSpec())).all().get().get("shared").get(partition);
     var plain = consumed();
     System.out.println("set to 15, 10 records: the share group gets " + before + " and is listed with " + listed + ", the consumer group gets " + plain);
     write(10);
-    var after = shared();
+    var after = shared(5, 60);
     System.out.println("10 more records: the share group gets " + after);
     boolean told = before.isEmpty() && listed.startOffset() == 15 && listed.lag().isEmpty() && plain.equals(range(0, 10)) && after.equals(range(15, 20));
     System.exit(told ? 0 : 1);
