@@ -19,11 +19,12 @@ from ferry.errors import ExitCode, all_errors, is_error
 from ferry.ledger.run_report import LossReport, PartitionFailure, Skipped
 from ferry.ledger.run_summary import RunState
 from ferry.monitoring.health import FlowHealth
+from ferry.monitoring.lacking import not_counted
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit
 from ferry.monitoring.missing import COMPACTED, LAST_MOMENT, Missing
 from ferry.monitoring.runs import empty_run
-from ferry.monitoring.verdict import Health, Step, not_counted, verdict_of
+from ferry.monitoring.verdict import Health, Step, verdict_of
 from ferry.page.problem import Problem
 
 pytestmark = pytest.mark.unit
@@ -36,7 +37,8 @@ STOP = PartitionFailure("orders", 1, "TargetRecreated", "deleted")
 HELD = LastStableLag("orders", 0, "B", "b:9092", TopicPartition("A.orders", 0), 5, 8, 1_200_000, overdue=True)
 DENIED = PartitionFailure("payments", -1, "NotAuthorized", "grant Read on topic payments")
 NOT_READ = "1 topic stopped (NotAuthorized): topic payments: grant Read on topic payments; how far behind: unknown"
-DROPPED = (Skipped("payments", "copied before", True), Skipped("other", "not in topics", False), Skipped("flow", "why"))
+WHY, PUT_BACK = "not in the property topics", "put it back: the next run goes on; or exclude it"
+DROPPED = (Skipped("payments", f"{WHY}; {PUT_BACK}", True), Skipped("other", "not in topics", False), Skipped("flow", "why"))
 GAP = Missing("orders", 0, 1, 1_000, first_time=1_000)
 NOW = 1_800_000_000.0
 UNREACHABLE = Problem("ClusterUnreachable", "cluster B (b:9092) does not answer", "check it")
@@ -326,18 +328,21 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
         ),
         (
             replace(HEALTHY, left_out=DROPPED, last_run=ENDED),
-            ("A->B is healthy, but 1 topic is not copied: payments; otherwise up to date; last run 2 min ago copied 4,999 records"),
+            (
+                f"A->B is healthy, but 1 topic is not copied: payments: {WHY}; the other topics are up to date; "
+                "last run 2 min ago copied 4,999 records"
+            ),
         ),
         (
-            seen(lagging(records=1), left_out=DROPPED * 4),
+            seen(lagging(records=1), left_out=DROPPED * 4, left_out_records=60),
             (
-                "A->B is healthy, but 4 topics are not copied: payments, payments, payments, and 1 more; "
-                "1 record behind, the oldest 30 s old"
+                f"A->B is healthy, but 4 topics are not copied: payments, payments, payments and 1 more: {WHY}; "
+                "A has 60 records of them that no run copied; 1 record behind, the oldest 30 s old"
             ),
         ),
         (
             replace(HEALTHY, left_out=DROPPED, paused=True),
-            "A->B is paused: its DAG is paused, so no run starts; 1 topic is not copied: payments; otherwise up to date",
+            "A->B is paused: its DAG is paused, so no run starts; 1 topic is not copied; otherwise up to date",
         ),
         (seen(lagging(records=1)), "A->B is healthy, 1 record behind, the oldest 30 s old"),
         (
@@ -385,19 +390,57 @@ def test_what_the_lag_leaves_out_is_told_beside_it() -> None:
 def test_copies_that_are_gone_with_a_remote_topic_are_summed_once() -> None:
     again = "remote topic A.t was deleted and created again"
     problem = again + "; what was copied of t-{0} below source offset 90 is gone{1}; the topic had topic id x"
-    rows = [replace(IDLE, topic="t", partition=number, position=90, log_start=30) for number in range(2)]
+    rows = [replace(IDLE, topic="t", partition=number, position=90, log_start=30, lag_records=20, lag_seconds=9.0) for number in range(2)]
     kept = tuple(
         PartitionFailure("t", n, "TargetRecreated", problem.format(n, " (the source still has it, from offset 30 on)")) for n in (0, 1)
     )
-    stopped = f"2 partitions stopped (TargetRecreated): t-0, t-1: {again}; the copies on B are gone"
+    stopped = f"2 partitions stopped (TargetRecreated): t-0, t-1: {again} on B, and the copies there are gone"
     for known, told in (
-        (seen(*rows, stopped=kept), ", and A still has 120 records of them"),
+        (seen(*rows, stopped=kept), ": B lacks 160 records that A has, 120 that were copied before, and 40 that were not copied yet"),
         (seen(*rows, stopped=tuple(replace(one, problem=problem.format(9, "")) for one in kept)), ""),
     ):
         (reason,) = verdict_of(known, NOW).reasons
         assert reason.text == stopped + told
+        assert "Ferry copies t again, " in reason.next_step
     (reason,) = verdict_of(replace(seen(*rows, stopped=kept), stopped_cut=1), NOW).reasons
-    assert "still has at least 120 records" in reason.text
+    assert "B lacks at least 160 records" in reason.text
+
+
+def test_a_topic_that_is_left_out_has_a_next_step_and_a_word() -> None:
+    others = (Skipped("paymnts", "A has no such topic; correct topics", True), Skipped("clicks", DROPPED[0].reason, True))
+    found = verdict_of(replace(HEALTHY, left_out=(*DROPPED, *others), left_out_records=0), NOW)
+    assert (found.health, found.word, found.exit_code) == (Health.LEFT_OUT, "3 topics are not copied", ExitCode.DONE)
+    assert found.next_step == f"payments, clicks: {PUT_BACK}; paymnts: correct topics"
+    (reason,) = found.reasons
+    assert reason.text == (
+        f"3 topics are not copied: payments, clicks: {WHY}; paymnts: A has no such topic; A has 0 records of them that no run copied"
+    )
+    lines = [str(part) for part in status_parts(replace(HEALTHY, left_out=DROPPED), every=False, now=NOW)]
+    assert lines[1:] == [f"next: payments: {PUT_BACK}", "left out: 1 topic of the source: other (not in topics)"]
+    assert not verdict_of(replace(HEALTHY, left_out=DROPPED, problem=UNREACHABLE), NOW).not_copied
+
+
+def test_a_run_does_not_mend_a_loss_behind_an_open_transaction() -> None:
+    there = replace(HELD, cluster="A", held=TopicPartition("orders", 0), overdue=False)
+    (reason,) = verdict_of(seen(expired=(LOSS,), last_stable_lags=(there,)), NOW).reasons
+    assert (reason.health, reason.step) == (Health.LOSS, None)
+    assert reason.text.endswith("orders-0 offsets 5 to 8; what is left waits for an open transaction")
+    assert reason.next_step.startswith("end the transaction that is open in orders-0 on A, because a run copies nothing of it before: ")
+    assert reason.next_step.endswith(there.remedy)
+    (other,) = verdict_of(seen(expired=(LOSS,), last_stable_lags=(replace(there, partition=3),)), NOW).reasons
+    assert other.step is Step.RUN
+
+
+@pytest.mark.parametrize(
+    ("known", "step"),
+    [
+        (seen(ran=False), "the run that was due last then starts at once, and the next one at 2027-01-16T03:00:00+00:00"),
+        (HEALTHY, "if a run was due meanwhile, it then starts at once, and the next one at 2027-01-16T03:00:00+00:00"),
+    ],
+)
+def test_a_pause_says_when_runs_start_after_it(known: FlowHealth, step: str) -> None:
+    found = verdict_of(replace(known, paused=True, schedule="0 3 * * *"), NOW)
+    assert found.next_step == f"unpause the DAG in Airflow: {step}"
 
 
 def test_a_stopped_topic_does_not_hide_which_others_are_fine() -> None:
@@ -410,7 +453,7 @@ def test_a_stopped_topic_does_not_hide_which_others_are_fine() -> None:
 
 def test_topics_beyond_a_list_that_is_cut_are_counted() -> None:
     assert str(verdict_of(replace(HEALTHY, left_out=DROPPED, left_out_cut=7), NOW)).startswith(
-        "A->B is healthy, but 8 topics are not copied: payments, and 7 more"
+        f"A->B is healthy, but 8 topics are not copied: payments: {WHY}; 7 topics more"
     )
 
 
@@ -451,7 +494,9 @@ def test_status_names_every_stopped_partition_if_asked() -> None:
 
 
 def test_status_knows_no_airflow_so_it_names_a_pause_as_a_cause() -> None:
-    assert verdict_of(seen(ran=False), NOW).next_step.endswith("; if its DAG is paused in Airflow, unpause it")
+    assert verdict_of(seen(ran=False), NOW).next_step.endswith(
+        "; if its DAG is paused in Airflow, unpause it first: a run of a paused DAG waits"
+    )
 
 
 def test_a_next_step_names_commands_to_paste() -> None:
@@ -465,9 +510,9 @@ def test_a_next_step_names_commands_to_paste() -> None:
     ("known", "line"),
     [
         (HEALTHY, "A->B: nothing is left to copy; ferry status also looks for records that a seed left out"),
-        (replace(HEALTHY, left_out=DROPPED), "A->B: 1 topic is not copied: payments; otherwise nothing is left to copy; ferry status also"),
+        (replace(HEALTHY, left_out=DROPPED), f"A->B: 1 topic is not copied: payments: {WHY}; otherwise nothing is left to copy; "),
         (seen(lagging()), "A->B is 10 records behind, the oldest 30 s old"),
-        (seen(lagging(), left_out=DROPPED), "A->B: 1 topic is not copied: payments; 10 records behind, the oldest 30 s old"),
+        (seen(lagging(), left_out=DROPPED), f"A->B: 1 topic is not copied: payments: {WHY}; 10 records behind, the oldest 30 s old"),
         (seen(losses=(LOSS,)), "A->B has lost records: "),
     ],
 )
@@ -494,7 +539,7 @@ def test_a_new_flow_whose_dag_is_paused_is_not_healthy() -> None:
     found = verdict_of(replace(seen(lagging(33_780, 5_640.0), ran=False, newest_run={**run("queued"), "started": None}), paused=True), NOW)
     assert [reason.health for reason in found.reasons] == [Health.PAUSED, Health.NEVER_RAN, Health.QUEUED]
     assert str(found) == "A->B is paused: its DAG is paused, so no run starts; 33,780 records behind, the oldest 94 min old"
-    assert found.next_step == "unpause the DAG in Airflow: runs then start by its schedule"
+    assert found.next_step == "unpause the DAG in Airflow; a run that somebody starts waits until then"
     assert found.exit_code == ExitCode.PARTLY_FAILED
     status = FlowHealth("A->B", (IDLE, replace(BEHIND, lag_records=10)), ran=False)
     assert str(verdict_of(status, NOW)) == "A->B never ran: nothing was copied yet; 10 records behind, the oldest 30 s old"

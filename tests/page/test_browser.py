@@ -57,7 +57,7 @@ SEEN = {
             "its DAG is paused, so no run starts",
             "nothing was copied yet",
             "run manual__first was queued",
-            "Next: unpause the DAG in Airflow: runs then start by its schedule",
+            "Next: unpause the DAG in Airflow; a run that somebody starts waits until then",
         ),
     ),
     "new": ("Never ran", ("nothing was copied yet", "Next:", "as command", "79.0 k records", "No run yet")),
@@ -89,12 +89,15 @@ SEEN = {
         (
             "cluster A (a.example:9092) did not answer",
             "check that the cluster is up",
-            "The data below was read 20 min",
+            "It is unknown how far behind the flow is now, and whether records are missing. It was last read 20 min",
             "8 topics",
-            "when last read, 20 min",
+            "unknown when last read, at ",
         ),
     ),
-    "dropped": ("Healthy", ("otherwise up to date", "topic payments is not copied: ", "nothing else")),
+    "dropped": (
+        "Healthy, but 1 topic is not copied",
+        ("A has 400 records of it that no run copied", "Next: payments: put it back into topics", "nothing in the topics that are copied"),
+    ),
     "held": ("1 group not synced", ("group billing, because it has 1 member on B (app)", "Next: either stop the members there")),
     "slow": ("Healthy", ("8 topics",)),
 }
@@ -400,7 +403,7 @@ def test_on_a_small_screen_every_tab_is_in_sight(visit: Visit) -> None:
 ANSWERS = {
     "failing": ("✕ Failing", "588 records", "the last verify found 7 differences", "note what is lost (ferry ledger"),
     "missing": ("◌ Records missing", "nothing", "3,707 records missing in 2 topics: orders, users", "Backfill orders…"),
-    "unreachable": ("⌁ Cannot be read", "did not answer within 10 s", "Next: check that the cluster is up", "The data below was read"),
+    "unreachable": ("⌁ Cannot be read", "did not answer within 10 s", "Next: check that the cluster is up", "It was last read"),
 }
 
 

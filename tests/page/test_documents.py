@@ -48,7 +48,7 @@ def test_the_next_step_has_a_command_if_one_does_it(scenario: str, step: str | N
 
 def test_the_summary_has_what_it_does_not_count_and_what_is_not_its_lag() -> None:
     (dropped,) = overview([view_of("dropped")], time.time())["flows"]
-    assert (dropped["health"], dropped["not_copied"], dropped["word"]) == ("healthy", "1 topic is not copied: payments", "")
+    assert (dropped["health"], dropped["not_copied"], dropped["word"]) == ("left_out",) + ("1 topic is not copied",) * 2
     (held,) = overview([view_of("held")], time.time())["flows"]
     assert (held["health"], held["not_copied"], held["word"]) == ("lagging", "", "1 group not synced")
 

@@ -34,6 +34,7 @@ def status_document(found: FlowHealth, now: float) -> dict[str, Any]:
         "lacking": [{"what": lack.what, "reason": lack.reason} for lack in found.lacking],
         **{name: known[name] for name in ("stage", "stage_since", "following", "gone")},
         "left_out": list(left_out_lines(found.left_out)),
+        "left_out_records": found.left_out_records,
         "open_transactions": [entry.document() for entry in found.last_stable_lags],
         "limits_broken": known["broken"],
         "totals": found.lag.totals,
@@ -116,7 +117,7 @@ def _notes(found: FlowHealth, told: str, *, every: bool) -> Iterator[str]:
         yield f"run {found.gone['run_id']} should follow {when}, but it does not go on: start the next run"
     if found.stage_since:
         yield f"{found.flow} is {found.stage} since {time_text(found.stage_since)}: groups are not synced"
-    yield from left_out_lines(found.left_out)
+    yield from left_out_lines(entry for entry in found.left_out if every or not entry.expected)  # the verdict tells of those
     if every:
         yield from map(_told, found.missing)
         yield from (f"over a limit: {broken}" for broken in found.broken)

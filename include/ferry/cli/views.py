@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 Decode = Callable[[Any, Any], Any]
 # Rows on the screen; --json and --report hold more.
 ROWS_SHOWN = 50
+# Only the target knows the rest.
+_UNREAD = (
+    "{} cannot be read, so nothing is known about it now: its positions and its runs are kept on cluster {}; "
+    "Airflow shows how its last run ended, and the Ferry page may show how far it was"
+)
 
 Every = Annotated[bool, typer.Option("--all", help="Show every partition, not only those that are behind or in trouble.")]
 Digest = Annotated[DigestKind, typer.Option(help="What the digests cover: batches as stored, or single records (slower).")]
@@ -68,7 +73,7 @@ def status(config: Config, flow: AnyFlow = None, every: Every = False, as_json: 
                 unread[entry.name] = {"error": type(failure).__name__, "problem": str(failure), "next_step": failure.next_step}
     parts = chain.from_iterable(status_parts(entry, every=every, now=time.time()) for entry in found)
     if found or not (problems and as_json):
-        told = (Prose(f"{name} cannot be read, so nothing is known about it now") for name in unread)
+        told = (Prose(_UNREAD.format(name, name.partition("->")[2])) for name in unread)
         answer({"flows": [status_document(entry, time.time()) for entry in found], "unread": unread}, chain(parts, told), as_json=as_json)
     for problem in problems[1:]:
         notice(complaint(problem.named))

@@ -41,6 +41,7 @@ class FlowHealth:
     stage: str = "replicating"  # a ferry.ledger.recovery_record.Stage
     stage_since: int = 0  # when groups began to move, in ms; 0 while the flow replicates
     left_out: tuple[Skipped, ...] = ()  # topics that it does not copy
+    left_out_records: int | None = None  # of those that people expect to be copied: what the source has and no run copied. None: not known
     losses: tuple[LossReport, ...] = ()  # those that nobody acknowledged
     expired: tuple[LossReport, ...] = ()  # those that no run has written down yet
     missing: tuple[Missing, ...] = ()  # a look after a run does not look for it
@@ -56,6 +57,7 @@ class FlowHealth:
     held_groups: Mapping[str, Any] | None = None  # as in runs
     records_per_second: float | None = None  # how fast the last runs copied
     interval_seconds: float | None = None  # of the schedule
+    schedule: str | None = None  # the cron expression, in UTC; only the page, which knows of a pause, sets it
     config: str = "mm2.properties"  # the path of the file
     read: bool = True  # False: its clusters were never read
     ran: bool = True  # the target knows of a run

@@ -26,6 +26,14 @@ def longest_pause(schedule: str | None) -> float | None:
     return longest
 
 
+def next_due(schedule: str, now: float) -> float:
+    """When the next run is due, in seconds since the epoch, as `now`."""
+    from croniter import croniter  # noqa: PLC0415 - see above
+
+    found: float = croniter(schedule, datetime.fromtimestamp(now, UTC)).get_next(float)
+    return found
+
+
 def last_due(schedule: str, deadline_seconds: int, now: datetime) -> datetime:
     """When the last run was due whose deadline has passed."""
     from croniter import croniter  # noqa: PLC0415 - see above

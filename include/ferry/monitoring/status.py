@@ -30,6 +30,7 @@ from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped, loss_r
 from ferry.ledger.run_summary import DAYS_KEPT
 from ferry.ledger.runs_topic import last_end
 from ferry.ledger.state import RecoveryRecord
+from ferry.ledger.topic_ids import id_of
 from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit, broken_limits
@@ -105,7 +106,8 @@ def read_flow(opened: OpenFlow) -> tuple[FlowHealth, FlowSnapshot, tuple[Receipt
     found = read_losses(opened, seen.state.flow.losses if seen.state.flow else None)
     losses = tuple(loss_report(loss) for loss in unacknowledged(found.losses, seen.state))
     kept = {TopicPartition(entry.topic, entry.partition): entry.retention_seconds for entry in status.partitions}
-    return replace(status, losses=losses, missing=read_missing(opened, seen.facts, found.gaps, kept)), seen, found.losses
+    missing, left_out_records = read_missing(opened, seen.facts, found.gaps, kept), _left_out_records(opened.source.admin, seen)
+    return replace(status, losses=losses, missing=missing, left_out_records=left_out_records), seen, found.losses
 
 
 def status_after_run(opened: OpenFlow, report: RunReport | None = None, idle: RunPlan | None = None) -> FlowHealth:
@@ -160,6 +162,18 @@ def _seen(opened: OpenFlow, known: RunPlan | None = None, *, for_a_run: bool) ->
         config=str(flow.source.path),
         ran=known is not None or seen.state.flow is not None or not flow.copies,
     )
+
+
+def _left_out_records(source: ClusterAdmin, seen: FlowSnapshot) -> int | None:
+    """As of FlowHealth. Asks the source only if there are such topics. What another topic of the same name had does not count."""
+    found = {entry.topic: seen.source_topics.get(entry.topic) for entry in seen.selection.skipped if entry.expected}
+    keys = {TopicPartition(name, number): id_of(topic) for name, topic in found.items() if topic for number in range(topic.partitions)}
+    if not keys:
+        return None
+    (ends, problems), (starts, more) = source.end_offsets(keys), source.earliest_offsets(keys)
+    heads = {key: seen.state.heads[key] for key in keys & seen.state.heads.keys()}
+    done = {key: head.position for key, head in heads.items() if head.source_topic_id == keys[key]}
+    return None if problems or more else sum(max(0, ends[key] - max(starts[key], done.get(key, 0))) for key in keys)
 
 
 def _stage(record: RecoveryRecord | None) -> tuple[str, int]:

@@ -20,10 +20,11 @@ from ferry.config.in_force import InForce
 from ferry.copying.committed import Progress, most_left
 from ferry.ledger.run_summary import RunState
 from ferry.monitoring.health import FlowHealth
+from ferry.monitoring.lacking import not_counted, up_to_date
 from ferry.monitoring.lag import PartitionStatus, counted
 from ferry.monitoring.runs import UNDER_WAY, DagRunFacts, copy_speed, history_of, joined_runs, last_ended
 from ferry.monitoring.schedule import longest_pause
-from ferry.monitoring.verdict import Step, Verdict, not_counted, verdict_of
+from ferry.monitoring.verdict import Step, Verdict, verdict_of
 from ferry.page.overview import SHOWN, Overview, page_of_topics
 from ferry.page.problem import Problem
 from ferry.page.snapshots import Snapshot
@@ -54,13 +55,14 @@ class PageFlow:
     copies: bool
     config: str  # the name of its file, as people type it: the page shows no path of the server
     exactly_once: bool = True
+    cron: str | None = None
 
 
 def page_flow(flow: Flow, dag_id: str, verify_dag_id: str) -> PageFlow:
     starts = [flow.schedule, "when records arrive" if flow.watch_seconds and flow.copies else None]
     schedule = ", ".join(filter(None, starts)) or None
     names = (flow.name, flow.source.alias, flow.target.alias, dag_id, verify_dag_id)
-    return PageFlow(*names, schedule, longest_pause(flow.schedule), flow.copies, flow.source.path.name, flow.exactly_once)
+    return PageFlow(*names, schedule, longest_pause(flow.schedule), flow.copies, flow.source.path.name, flow.exactly_once, flow.schedule)
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,7 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         last_verify=next(iter(read.get("verifies", ())), None),
         held_groups=read.get("held"),
         interval_seconds=facts.interval_seconds,
+        schedule=facts.cron,
         records_per_second=copy_speed(read.get("runs", ())),
     )
     verdict = verdict_of(health, now)
@@ -126,6 +129,7 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         "not_counted": not_counted(health),
         "not_copied": verdict.not_copied,
         "word": verdict.word,
+        "up_to_date": up_to_date(health),
         "uncopied_until": _uncopied_until(health, view.overview.read_at),
         "left_out": list(seen.left_out),
         "missing": list(islice(seen.missing_topics, TOPICS_NAMED)),

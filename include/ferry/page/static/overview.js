@@ -75,18 +75,22 @@ const WORSE = { unknown: "not read yet", unreachable: "cannot be read", loss: "r
 
 function lagged(flow) {
   if (flow.word || flow.health in WORSE) return flow.word || WORSE[flow.health];
-  return flow.totals?.lag_records ? `${count(flow.totals.lag_records)} behind` : flow.health === "failing" ? "failing" : flow.not_copied ? "otherwise up to date" : "up to date";
+  return flow.totals?.lag_records ? `${count(flow.totals.lag_records)} behind` : flow.health === "failing" ? "failing" : "up to date";
 }
 
 /** That no record waits; "else": a reason or a line of the flow says of other records that they are not copied. */
 const nothing = (flow) => (flow.not_copied || ["failing", "missing", "loss"].includes(flow.health) ? "nothing else" : "nothing");
 
 /** How many records wait; without any, what is not counted. */
-const waits = (flow) => (flow.totals.lag_records ? records(flow.totals.lag_records) : flow.not_counted.join(", ") || nothing(flow));
+const waits = (flow) => (flow.totals.lag_records ? records(flow.totals.lag_records) : flow.not_counted.join(", ") || (flow.not_copied ? "nothing" : nothing(flow)));
+
+/** Of which topics the number of `waits` is, if not of all. */
+const Which = ({ flow }) => (flow.not_copied ? html` <small>in the topics that are copied</small>` : flow.up_to_date && html` <small>up to date: ${flow.up_to_date}</small>`);
 
 /** What is known of a flow that cannot be read: nothing of now. */
-const Unread = ({ flow }) => html`<${Tile} name="Behind">unknown <small>when last read, <${When} at=${flow.read_at} />: ${waits(flow)}</small><//>
-  ${flow.uncopied_until && html`<${Tile} name="Headroom">${headroom((Date.parse(flow.uncopied_until) - Date.now()) / 1000, true)} <small>${HEADROOM}</small><//>`}`;
+const Unread = ({ flow: { read_at: read, totals, not_counted: more, source, target, uncopied_until: until } }) => html`
+  <${Tile} name="Behind">unknown <small>when last read, at <${Clock} at=${read} />: ${totals.lag_records ? `${records(totals.lag_records)} behind` : more.join(", ") || "up to date"}</small><//>
+  ${until && html`<${Tile} name="Headroom">at least ${headroom((Date.parse(until) - Date.now()) / 1000, true)} <small>until ${source} deletes a record that ${target} may lack</small><//>`}`;
 
 /** Why Airflow shows a run as failed whose copy did not fail: the reasons of the flow are what was broken. */
 const alsoFailed = (run) => run.airflow_state === "failed" && ["done", "nothing new"].includes(run.state) && `; Airflow shows it as failed, because ${run.failed.map((one) => one.error || one.problem).join(", ")}`;
@@ -101,7 +105,7 @@ function Why({ flow, reasons, go, again }) {
     ${reasons.length > 0 && html`<ul class="reasons">${reasons.map((reason) => html`<li>${reason}</li>`)}</ul>`}
     ${!flow.problem && html`<${NextStep} flow=${flow} go=${go} again=${again} view="overview" />`}
     ${unlinked.length > 0 && html`<p>See what is missing in ${unlinked.map(({ topic }, index) => html`${index ? ", " : ""}<${To} go=${go} place=${{ flow: flow.flow, view: "coverage", topic }}>${topic}<//>`)}</p>`}
-    ${(flow.left_out ?? []).map((text) => html`<p class=${text.startsWith("topic ") ? null : "muted"}>${text}</p>`)}
+    ${(flow.left_out ?? []).map((text) => html`<p class="muted">${text}</p>`)}
     ${flow.superseded && html`<p>Run ${flow.superseded} ended early, because a newer run, or a command, took the flow over. If two schedulers run the flow, stop one of them.</p>`}`;
 }
 
@@ -109,7 +113,7 @@ function Card({ flow, go, again }) {
   const { totals, last_run: run } = flow;
   const since = flow.under_way?.follows && flow.under_way.started;
   // Without the reason that the banner shows already.
-  const reasons = flow.reasons.filter((reason) => !flow.problem || !reason.includes(flow.problem.message));
+  const reasons = flow.reasons.filter((reason) => !flow.problem || !reason.includes(flow.problem.message.split("; cluster ")[0]));
   const gone = flow.health === "unreachable";
   const to = (view) => ({ flow: flow.flow, view });
   return html`<article class="card" aria-label=${`Flow ${flow.flow}`}>
@@ -120,7 +124,7 @@ function Card({ flow, go, again }) {
     <${Why} flow=${flow} reasons=${reasons} go=${go} again=${again} />
     <dl class=${`tiles ${gone ? "old" : ""} ${reasons.length ? "after" : ""}`}>
       ${gone && totals && html`<${Unread} flow=${flow} />`}
-      ${!gone && totals && html`<${Tile} name="Behind" exactly=${records(totals.lag_records, exact)} alarming=${flow.health === "lagging" && !flow.word}>${waits(flow)}${flow.under_way && !since && html` <small>when read, <${When} at=${flow.read_at} /></small>`}<//>`}
+      ${!gone && totals && html`<${Tile} name="Behind" exactly=${records(totals.lag_records, exact)} alarming=${flow.health === "lagging" && !flow.word}>${waits(flow)}<${Which} flow=${flow} />${flow.under_way && !since && html` <small>when read, <${When} at=${flow.read_at} /></small>`}<//>`}
       ${!gone && totals?.lag_records > 0 && html`${totals.lag_bytes >= 0 && html`<${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>`}
         <${Tile} name="Oldest uncopied">${oldest(totals.lag_seconds, totals.lag_records)}<//>
         <${Tile} name="Headroom" exactly=${HEADROOM}>${headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)} <small>until the source<br />deletes it</small><//>`}
@@ -135,7 +139,7 @@ function Card({ flow, go, again }) {
 }
 
 // In this order flows are shown: first those that need a person.
-const URGENCY = ["unreachable", "loss", "failing", "missing", "paused", "never_ran", "lagging", "unknown", "queued", "healthy"];
+const URGENCY = ["unreachable", "loss", "failing", "missing", "paused", "never_ran", "lagging", "left_out", "unknown", "queued", "healthy"];
 
 // By what rows can be sorted. A number that is not known comes last.
 const known = ({ health, totals }, name) => (health === "unreachable" || !totals || totals[name] === -1 ? null : totals[name]);
@@ -181,7 +185,7 @@ function Verdict({ flows }) {
   if (flows.length === 1) return null;
   const of = (...states) => flows.filter((flow) => states.includes(flow.health));
   const [ill, unread, queued] = [flows.filter((flow) => !["healthy", "queued", "unknown"].includes(flow.health)), of("unknown"), of("queued")];
-  const grave = ill.some((flow) => !["lagging", "missing", "paused", "never_ran"].includes(flow.health));
+  const grave = ill.some((flow) => !["left_out", "lagging", "missing", "paused", "never_ran"].includes(flow.health));
   const [tone, told] = ill.length
     ? [grave ? "bad" : "warn", ill.length === 1 ? `1 of ${flows.length} flows needs attention: ${ill[0].flow}.` : `${ill.length} of ${flows.length} flows need attention.`]
     : unread.length
