@@ -114,6 +114,7 @@ class Verdict:
         """One line."""
         otherwise = "" if self.health is Health.NEVER_RAN else f"otherwise {self.behind}"
         behind = otherwise if (self.reasons or self.not_copied) and self.behind == UP_TO_DATE else self.behind
+        behind = f"besides these, {self.behind}" if self.health is Health.MISSING and behind else behind
         told = "; ".join(filter(None, (self.not_copied, behind, self.last_run)))
         word = "" if self.word else f" {_TOLD[self.health][0]}"
         first = f"{self.flow}{word}{': ' if self.reasons else ''}{self.reasons[0].text if self.reasons else ''}"
@@ -182,7 +183,7 @@ def _last_run(health: FlowHealth, now: float, lags: bool) -> str:
     """
     told, run, lag, newest = told_run(health.last_run, now), health.last_run, health.lag, health.newest_run
     running = newest is not None and newest["state"] == RunState.RUNNING
-    goes_on = told_under_way(newest, now) if newest is not None and running else ""
+    goes_on = told_under_way(newest, now, health.commits, health.commits_left) if newest is not None and running else ""
     if run is None:
         return goes_on
     counts = run["newest"] and run["state"] == RunState.DONE and run["bound"] == LATEST
@@ -336,16 +337,16 @@ def _missing(health: FlowHealth, now: float) -> Iterator[Reason]:
     records = f"{count_of(sum(topics.values()), 'record')} missing in {count_of(len(topics), 'topic')}"
     obstacle = next((entry.obstacle for entry in health.missing if entry.obstacle), "their times could not be read: try again")
     command = backfill_command(flow_command("backfill", health.flow, health.config), health.missing, now)
-    text = f"{records}: {_named(list(topics), len(topics), ', ')} ({_BY_SEED}{_dropped(health.missing, now)})"
+    seeded = "" if health.seeded is None else f", last used at {health.seeded}"
+    text = f"{records}: {_named(list(topics), len(topics), ', ')} ({_BY_SEED.format(seeded)}; {_if_meant(health.missing, now)})"
     yield Reason(Health.MISSING, text, command or obstacle, Step.BACKFILL if command else None)
 
 
-def _dropped(missing: Iterable[Missing], now: float) -> str:
-    """When the source drops the first of them."""
+def _if_meant(missing: Iterable[Missing], now: float) -> str:
+    """What a person does who wanted this, and when the source drops the first of them."""
     first = min((entry.dropped_at for entry in missing if entry.dropped_at is not None), default=None)
-    if first is None:
-        return ""
-    return f"; the source drops the first of them in {span(first - now)}" if first > now else "; the source may drop them at any moment"
+    when = "" if first is None else f", the first of them in {span(first - now)}" if first > now else ", which may be at any moment"
+    return f"if that was meant, do nothing: they count as missing until the source drops them{when}"
 
 
 def _idle(health: FlowHealth, now: float) -> Iterator[Reason]:
@@ -396,19 +397,22 @@ def _groups(health: FlowHealth, _: float) -> Iterator[Reason]:
         return
     total, named = health.held_groups["total"], [f"{entry['what']}, because {entry['reason']}" for entry in health.held_groups["named"]]
     word = f"{count_of(total, 'group')} not synced"  # no record lags
-    yield Reason(Health.LAGGING, f"{word}: {_named(named, total)}", _FREE_GROUPS, word=word)
+    source, target = health.flow.split("->", 1)
+    outcome = f"after a failover, such a group goes on at its offsets on {target}, not at those from {source}, and reads records again"
+    yield Reason(Health.LAGGING, f"{word}: {_named(named, total)}; {outcome}", _FREE_GROUPS, word=word)
 
 
 _JUDGES: tuple[Callable[[FlowHealth, float], Iterator[Reason]], ...] = (
     _unreachable, _losses, _failing, _missing, _idle, _lagging, _groups, _queued,
 )  # fmt: skip
 _NOTHING_LEFT = "nothing is left to copy; ferry status also looks for records that a seed left out"
-_BY_SEED = "somebody told Ferry, with ferry seed, to go on behind them, so no run copies them; a backfill does, and copies nothing twice"
+_BY_SEED = "somebody told Ferry to skip them, with ferry seed{}, so no run copies them; a backfill does, and copies nothing twice"
 _LAST_RUN = "the last run "
 _RUN = "start a run now, in Airflow or with ferry run"
 _READ_LOG = f"read the log of that task in Airflow; if what it names is over, {_RUN}"
 _FREE_GROUPS = (
-    "either stop the members there, and the next sync writes the group; or, if they belong there, leave the group out with groups.exclude"
+    "if the members run there by mistake, stop them, and the next sync writes the group; "
+    "if the application was moved there, leave the group out with groups.exclude"
 )
 _RUN_MORE = "see whether runs are under way, and how long they take; run more often, or raise ferry.max.rate.mb if it is set"
 # By the kind of a loss: what happened.
