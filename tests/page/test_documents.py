@@ -53,9 +53,17 @@ def test_the_summary_has_what_it_does_not_count_and_what_is_not_its_lag() -> Non
     assert (held["health"], held["not_copied"], held["word"]) == ("lagging", "", "1 group not synced")
 
 
-def test_a_run_that_follows_says_until_when() -> None:
-    (flow,) = overview([view_of("following")], time.time())["flows"]
+def test_a_run_that_follows_says_until_when_and_what_copies_then() -> None:
+    view = view_of("following")
+    (flow,) = overview([view], time.time())["flows"]
     assert flow["under_way"]["until"].startswith("20")
+    assert (flow["after_it"], flow["next_run"]) == ("then no run is due: the flow has no schedule", "")
+    yearly = replace(view, facts=replace(view.facts, cron="0 3 1 1 *"))
+    (flow,) = overview([yearly], time.time())["flows"]
+    assert flow["after_it"] == f"then records wait for the {flow['next_run']}"
+    assert " 03:00 UTC, in " in flow["next_run"]
+    (paused,) = overview([replace(yearly, paused=True)], time.time())["flows"]
+    assert paused["next_run"] == "", "none begins"
     (flow,) = overview([view_of("copying")], time.time())["flows"]
     assert flow["under_way"]["until"] is None
 

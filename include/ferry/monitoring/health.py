@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from ferry.clusters.logs.held_back import LastStableLag
+from ferry.copying.committed import Progress
 from ferry.ledger.run_report import LossReport, PartitionFailure, Skipped
 from ferry.monitoring.lag import Lag, PartitionStatus, counted, lag_of
 from ferry.monitoring.limits import BrokenLimit
@@ -56,8 +57,12 @@ class FlowHealth:
     last_verify: Mapping[str, Any] | None = None  # the newest report
     held_groups: Mapping[str, Any] | None = None  # as in runs
     records_per_second: float | None = None  # how fast the last runs copied
+    commits: Progress | None = None  # of the run that copies now, in the last minute. None: no run does, or nobody looked
+    commits_left: int = 0  # how many records this run has still to copy; 0: not known
+    seeded: str | None = None  # when the last seed began (ISO)
+    next_due: float | None = None  # when the next run of the schedule is due, in seconds since the epoch
+    on_arrival: bool = False  # runs also begin when records arrive
     interval_seconds: float | None = None  # of the schedule
-    schedule: str | None = None  # the cron expression, in UTC; only the page, which knows of a pause, sets it
     config: str = "mm2.properties"  # the path of the file
     read: bool = True  # False: its clusters were never read
     ran: bool = True  # the target knows of a run

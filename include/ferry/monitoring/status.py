@@ -3,6 +3,7 @@
 A partition counts as stopped if the plan of a snapshot says that the next run will not copy it.
 """
 
+import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -16,15 +17,17 @@ from ferry.clusters.net.partitions import TopicPartition
 from ferry.clusters.open_cluster import OpenCluster
 from ferry.config import Flow
 from ferry.config.settings import DEADLINE_SECONDS
+from ferry.copying.committed import RATE_SECONDS, Committed, Progress
 from ferry.copying.last_stable_lag import last_stable_lags
 from ferry.copying.partition_plan import PartitionFacts, PartitionPlan, plan_partitions
-from ferry.copying.request import RunRequest
+from ferry.copying.request import LATEST, RunRequest
 from ferry.copying.run_liveness import RunProof
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import AuthenticationFailed, ClusterUnreachable, PositionDisagrees, SourceTruncated, TargetTooNarrow
+from ferry.ledger.formats import place_of
 from ferry.ledger.losses import read_losses, unacknowledged
 from ferry.ledger.open_flow import OpenFlow
-from ferry.ledger.receipts import Receipt
+from ferry.ledger.receipts import Receipt, decode_receipt, run_of
 from ferry.ledger.recovery_record import Stage
 from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped, loss_report
 from ferry.ledger.run_summary import DAYS_KEPT
@@ -35,9 +38,9 @@ from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit, broken_limits
 from ferry.monitoring.missing_reading import read_missing
-from ferry.monitoring.runs import copy_speed, last_ended
+from ferry.monitoring.runs import copy_speed, last_ended, last_seed, newest_run
 from ferry.monitoring.runs_reading import read_recent
-from ferry.monitoring.schedule import last_due, longest_pause
+from ferry.monitoring.schedule import last_due, longest_pause, next_due
 from ferry.pipeline.run_plan import RunPlan
 from ferry.wire.ranges import NO_END, end_of_range_at, within
 from ferry.wire.ranges import size as held
@@ -68,18 +71,35 @@ def whole_status(opened: OpenFlow) -> FlowHealth:
     gone = proof is not None and not proof.comes()
     known = (recent.without_proof() if gone else recent).document
     missed = overdue_run(opened, recent.ended)
+    copying = recent.copying
+    whole = copying is not None and copying.bound == LATEST and not copying.topics
     return replace(
         status,
         following=None if gone else follows,
         gone=follows if gone else None,
         last_run=last_ended(known["runs"]),
-        newest_run=next(iter(known["runs"]), None),
+        newest_run=newest_run(known["runs"]),
+        commits=None if copying is None else commits_of(opened, copying.run_id),
+        commits_left=status.lag.records if whole else 0,
+        seeded=last_seed(known["runs"]),
+        next_due=next_due(flow.schedule, time.time()),
+        on_arrival=flow.copies and bool(flow.watch_seconds),
         last_verify=next(iter(known["verifies"]), None),
         held_groups=known["held"],
         records_per_second=copy_speed(known["runs"]),
         interval_seconds=longest_pause(flow.schedule),
         broken=status.broken if missed is None else (missed, *status.broken),
     )
+
+
+def commits_of(opened: OpenFlow, run_id: str) -> Progress:
+    """What the run committed in the last minute, by the ledger."""
+    topic, now, committed = opened.flow.ledger_topic, time.time(), Committed()
+    reader, own = opened.target.reader(), json.dumps(run_id).encode()
+    for record in reader.read(topic, reader.offsets_at(topic, round((now - RATE_SECONDS) * 1000)), complete=False):
+        if record.value and run_of(record.value) == own:
+            committed.add(decode_receipt(record.key, record.value, place_of(opened.flow.target, topic)), record.timestamp / 1000)
+    return committed.progress(now)
 
 
 def overdue_run(opened: OpenFlow, last_ended: int) -> BrokenLimit | None:
@@ -221,6 +241,7 @@ def partition_status(
         headroom_seconds=headroom,
         open_transaction_at=open_at,
         log_start=facts.log_start,
+        series=facts.head.series if facts.head else "",
         retention_seconds=retention,
         heartbeats=heartbeats,
     )

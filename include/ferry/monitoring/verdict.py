@@ -27,7 +27,6 @@ from ferry.errors import (
     error_named,
     some_of,
     span,
-    time_text,
 )
 from ferry.ledger.run_summary import RunState
 from ferry.monitoring.health import FlowHealth
@@ -35,7 +34,7 @@ from ferry.monitoring.lacking import NAMED, copies_gone, is_unread, left_out_top
 from ferry.monitoring.limits import RUN_NOW, BrokenLimit, step_of
 from ferry.monitoring.missing import Missing, backfill_command, missing_by_topic
 from ferry.monitoring.runs import UNDER_WAY, ago, could_not_reach, failed_syncs, seconds_since, told_under_way, whole_problem
-from ferry.monitoring.schedule import next_due
+from ferry.monitoring.schedule import told_next
 
 # The lag of a flow that runs on time stays below this many intervals of its schedule.
 INTERVALS_BEHIND = 2
@@ -128,6 +127,8 @@ class Verdict:
     @property
     def _rest(self) -> str:
         """How far the flow is behind, beside its worst reason."""
+        if self.health is Health.MISSING:
+            return self.behind and f"besides these, {self.behind}"
         if not self.reasons or self.behind != UP_TO_DATE:
             return self.behind
         others = "the other topics are" if self.health is Health.LEFT_OUT else "otherwise"
@@ -204,7 +205,7 @@ def _last_run(health: FlowHealth, now: float, lags: bool) -> str:
     """
     told, run, lag, newest = told_run(health.last_run, now), health.last_run, health.lag, health.newest_run
     running = newest is not None and newest["state"] == RunState.RUNNING
-    goes_on = told_under_way(newest, now) if newest is not None and running else ""
+    goes_on = told_under_way(newest, now, health.commits, health.commits_left) if newest is not None and running else ""
     if run is None:
         return goes_on
     counts = run["newest"] and run["state"] == RunState.DONE and run["bound"] == LATEST
@@ -333,16 +334,16 @@ def _missing(health: FlowHealth, now: float) -> Iterator[Reason]:
     records = f"{count_of(sum(topics.values()), 'record')} missing in {count_of(len(topics), 'topic')}"
     obstacle = next((entry.obstacle for entry in health.missing if entry.obstacle), "their times could not be read: try again")
     command = backfill_command(flow_command("backfill", health.flow, health.config), health.missing, now)
-    text = f"{records}: {_named(list(topics), len(topics), ', ')} ({_BY_SEED}{_dropped(health.missing, now)})"
+    seeded = "" if health.seeded is None else f", last used at {health.seeded}"
+    text = f"{records}: {_named(list(topics), len(topics), ', ')} ({_BY_SEED.format(seeded)}; {_if_meant(health.missing, now)})"
     yield Reason(Health.MISSING, text, command or obstacle, Step.BACKFILL if command else None)
 
 
-def _dropped(missing: Iterable[Missing], now: float) -> str:
-    """When the source drops the first of them."""
+def _if_meant(missing: Iterable[Missing], now: float) -> str:
+    """What a person does who wanted this, and when the source drops the first of them."""
     first = min((entry.dropped_at for entry in missing if entry.dropped_at is not None), default=None)
-    if first is None:
-        return ""
-    return f"; the source drops the first of them in {span(first - now)}" if first > now else "; the source may drop them at any moment"
+    when = "" if first is None else f", the first of them in {span(first - now)}" if first > now else ", which may be at any moment"
+    return f"if that was meant, do nothing: they count as missing until the source drops them{when}"
 
 
 def _idle(health: FlowHealth, now: float) -> Iterator[Reason]:
@@ -357,11 +358,10 @@ def _idle(health: FlowHealth, now: float) -> Iterator[Reason]:
 
 def _unpause(health: FlowHealth, now: float) -> str:
     """What to do about a pause. Airflow creates the latest run that was due as soon as the DAG is unpaused, of a new DAG too."""
-    if health.schedule is None:
+    if health.next_due is None:
         return "unpause the DAG in Airflow; a run that somebody starts waits until then"
     due = "if a run was due meanwhile, it" if health.ran or health.last_run is not None else "the run that was due last"
-    after = time_text(round(next_due(health.schedule, now) * 1000))
-    return f"unpause the DAG in Airflow: {due} then starts at once, and the next one at {after}"
+    return f"unpause the DAG in Airflow: {due} then starts at once; {told_next(health.next_due, now)}"
 
 
 def _queued(health: FlowHealth, now: float) -> Iterator[Reason]:
@@ -401,7 +401,9 @@ def _groups(health: FlowHealth, _: float) -> Iterator[Reason]:
         return
     total, named = health.held_groups["total"], [f"{entry['what']}, because {entry['reason']}" for entry in health.held_groups["named"]]
     word = f"{count_of(total, 'group')} not synced"  # no record lags
-    yield Reason(Health.LAGGING, f"{word}: {_named(named, total)}", _FREE_GROUPS, word=word)
+    source, target = health.flow.split("->", 1)
+    outcome = f"after a failover, such a group goes on at its offsets on {target}, not at those from {source}, and reads records again"
+    yield Reason(Health.LAGGING, f"{word}: {_named(named, total)}; {outcome}", _FREE_GROUPS, word=word)
 
 
 def _left_out(health: FlowHealth, _: float) -> Iterator[Reason]:
@@ -414,13 +416,14 @@ _JUDGES: tuple[Callable[[FlowHealth, float], Iterator[Reason]], ...] = (
     _unreachable, _losses, _failing, _missing, _idle, _lagging, _groups, _queued, _left_out,
 )  # fmt: skip
 _NOTHING_LEFT = "nothing is left to copy; ferry status also looks for records that a seed left out"
-_BY_SEED = "somebody told Ferry, with ferry seed, to go on behind them, so no run copies them; a backfill does, and copies nothing twice"
+_BY_SEED = "somebody told Ferry to skip them, with ferry seed{}, so no run copies them; a backfill does, and copies nothing twice"
 _LAST_RUN = "the last run "
 _RUN = "start a run now, in Airflow or with ferry run"
 _PAUSED = "if its DAG is paused in Airflow, unpause it first: a run of a paused DAG waits"
 _READ_LOG = f"read the log of that task in Airflow; if what it names is over, {_RUN}"
 _FREE_GROUPS = (
-    "either stop the members there, and the next sync writes the group; or, if they belong there, leave the group out with groups.exclude"
+    "if the members run there by mistake, stop them, and the next sync writes the group; "
+    "if the application was moved there, leave the group out with groups.exclude"
 )
 _RUN_MORE = "see whether runs are under way, and how long they take; run more often, or raise ferry.max.rate.mb if it is set"
 # By the kind of a loss: what happened.

@@ -28,7 +28,7 @@ export function Health({ state, word }) {
 /** How long ago a time was; on hover the exact time. */
 export const When = ({ at }) => html`<time datetime=${at} title=${`${moment(at)} (${utc(at)})`}>${ago(at)}</time>`;
 
-/** A time of today as "15:19". */
+/** A time of today as "15:19 UTC". */
 export const Clock = ({ at }) => html`<time datetime=${at} title=${`${moment(at)} (${utc(at)})`}>${clock(at)}</time>`;
 
 /** What to do next: a command can be copied; a sentence about commands has a colon. */

@@ -66,7 +66,7 @@ export function moment(value) {
   return Number.isNaN(date.getTime()) ? String(value) : date.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" });
 }
 
-/** ISO text as the hour, the minute and the zone; with the day if it was not today. */
+/** ISO text as the hour and minute, with the zone; with the day if it was not today. */
 export function clock(value) {
   const date = new Date(value);
   const today = date.toDateString() === new Date().toDateString();

@@ -3,12 +3,14 @@ import { html, useState } from "./vendor/preact-htm.js";
 import { Pause } from "./actions.js";
 import { bytes, count, exact, headroom, oldest, plural, records } from "./format.js";
 import { Clock, Health, HEALTH, ReadAt, Table, Tile, Trouble, When } from "./elements.js";
-import { Live } from "./live.js";
+import { fresh, Live, Run, useProgress } from "./live.js";
 import { NextStep, To } from "./next_step.js";
 import { BASE } from "./reading.js";
 import { Start } from "./starting.js";
 
 const HEADROOM = "until the source deletes the oldest record that is not copied";
+// While a run follows, it keeps up as long as no record is older.
+const LATE_SECONDS = 15;
 // More cards do not fit on a screen, and more arrows cannot be told apart.
 const FEW = 4;
 const WIDTH = 420;
@@ -75,14 +77,15 @@ const WORSE = { unknown: "not read yet", unreachable: "cannot be read", loss: "r
 
 function lagged(flow) {
   if (flow.word || flow.health in WORSE) return flow.word || WORSE[flow.health];
+  if (flow.under_way && !flow.under_way.follows && flow.health !== "failing") return "copying";
   return flow.totals?.lag_records ? `${count(flow.totals.lag_records)} behind` : flow.health === "failing" ? "failing" : "up to date";
 }
 
 /** That no record waits; "else": a reason or a line of the flow says of other records that they are not copied. */
-const nothing = (flow) => (flow.not_copied || ["failing", "missing", "loss"].includes(flow.health) ? "nothing else" : "nothing");
+const nothing = (flow) => (flow.health === "missing" ? "nothing besides the missing" : flow.not_copied || ["failing", "loss"].includes(flow.health) ? "nothing else" : "nothing");
 
 /** How many records wait; without any, what is not counted. */
-const waits = (flow) => (flow.totals.lag_records ? records(flow.totals.lag_records) : flow.not_counted.join(", ") || (flow.not_copied ? "nothing" : nothing(flow)));
+const waits = (flow, lag = flow.totals.lag_records) => (lag ? records(lag) : flow.not_counted.join(", ") || (flow.not_copied ? "nothing" : nothing(flow)));
 
 /** Of which topics the number of `waits` is, if not of all. */
 const Which = ({ flow }) => (flow.not_copied ? html` <small>in the topics that are copied</small>` : flow.up_to_date && html` <small>up to date: ${flow.up_to_date}</small>`);
@@ -111,24 +114,29 @@ function Why({ flow, reasons, go, again }) {
 
 function Card({ flow, go, again }) {
   const { totals, last_run: run } = flow;
+  const progress = useProgress(flow);
   const since = flow.under_way?.follows && flow.under_way.started;
+  // What is left by the commits of the run: the number of the last read would contradict the bar.
+  const left = fresh(progress)?.left ?? null;
+  const keepsUp = since && totals?.lag_seconds < LATE_SECONDS;
   // Without the reason that the banner shows already.
   const reasons = flow.reasons.filter((reason) => !flow.problem || !reason.includes(flow.problem.message.split("; cluster ")[0]));
   const gone = flow.health === "unreachable";
   const to = (view) => ({ flow: flow.flow, view });
   return html`<article class="card" aria-label=${`Flow ${flow.flow}`}>
     <div class="card-head"><h2><${To} go=${go} place=${to("runs")}>${flow.flow}<//></h2><${Health} state=${flow.health} word=${flow.word} />
-      ${totals && html`<span class="muted extent">${plural(totals.topics, "topic")}, ${plural(totals.partitions, "partition")}${flow.schedule ? html`, runs <code>${flow.schedule}</code>` : ", no schedule"}</span>`}</div>
+      ${totals && html`<span class="muted extent">${plural(totals.topics, "topic")}, ${plural(totals.partitions, "partition")}${flow.schedule ? html`, runs <code>${flow.schedule}</code>` : ", no schedule"}${flow.next_run && `, ${flow.next_run}`}</span>`}</div>
     <${Trouble} document=${flow.problem ? flow : null} again=${again} />
-    <${Live} flow=${flow} again=${again} />
+    <${Run} flow=${flow} progress=${progress} again=${again} />
+    ${since && flow.after_it && html`<p>It follows until <${Clock} at=${flow.under_way.until} />; ${flow.after_it}.</p>`}
     <${Why} flow=${flow} reasons=${reasons} go=${go} again=${again} />
     <dl class=${`tiles ${gone ? "old" : ""} ${reasons.length ? "after" : ""}`}>
       ${gone && totals && html`<${Unread} flow=${flow} />`}
-      ${!gone && totals && html`<${Tile} name="Behind" exactly=${records(totals.lag_records, exact)} alarming=${flow.health === "lagging" && !flow.word}>${waits(flow)}<${Which} flow=${flow} />${flow.under_way && !since && html` <small>when read, <${When} at=${flow.read_at} /></small>`}<//>`}
-      ${!gone && totals?.lag_records > 0 && html`${totals.lag_bytes >= 0 && html`<${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>`}
-        <${Tile} name="Oldest uncopied">${oldest(totals.lag_seconds, totals.lag_records)}<//>
+      ${!gone && totals && html`<${Tile} name="Behind" exactly=${records(left ?? totals.lag_records, exact)} alarming=${flow.health === "lagging" && !flow.word}>${waits(flow, left ?? undefined)}<${Which} flow=${flow} />${flow.under_way && html` <small>${left === null ? "when read," : "of those there"} <${When} at=${flow.read_at} /></small>`}<//>`}
+      ${!gone && totals?.lag_records > 0 && html`${totals.lag_bytes >= 0 && !flow.under_way && html`<${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>`}
+        ${!keepsUp && html`<${Tile} name="Oldest uncopied">${oldest(totals.lag_seconds, totals.lag_records)}<//>`}
         <${Tile} name="Headroom" exactly=${HEADROOM}>${headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)} <small>until the source<br />deletes it</small><//>`}
-      ${(run || flow.read_at) && html`<${Tile} name=${since ? "Following since" : ["running", "queued"].includes(run?.state) ? "This run" : "Last run"}>${since ? html`<${Clock} at=${since} /> ${flow.under_way.until && html`<small>until <${Clock} at=${flow.under_way.until} /></small>`}` : run ? html`${run.state === "running" && "began "}<${When} at=${run.finished || run.started} /> <small><${Outcome} run=${run} />${gone && run.failed.length > 0 && `: ${run.failed[0].problem}`}${run.records > 0 && `, ${records(run.records)} copied`}${alsoFailed(run)}</small>` : "No run yet"}<//>`}
+      ${(run || flow.read_at) && html`<${Tile} name=${since ? "Following since" : ["running", "queued"].includes(run?.state) ? "This run" : "Last run"}>${since ? html`<${Clock} at=${since} />` : run ? html`${run.state === "running" && "began "}<${When} at=${run.finished || run.started} /> <small><${Outcome} run=${run} />${gone && run.failed.length > 0 && `: ${run.failed[0].problem}`}${run.records > 0 && `, ${records(run.records)} copied`}${alsoFailed(run)}</small>` : "No run yet"}<//>`}
     </dl>
     ${totals?.lag_records > 0 && flow.not_counted.length > 0 && html`<p>Not counted: ${flow.not_counted.join(", ")}.</p>`}
     <div class="card-foot">
