@@ -53,6 +53,10 @@ def test_the_summary_has_what_it_does_not_count_and_what_is_not_its_lag() -> Non
     assert (held["health"], held["not_copied"], held["word"]) == ("lagging", "", "1 group not synced")
 
 
+def test_while_topics_are_stopped_the_summary_names_those_that_are_fine() -> None:
+    assert [overview([view_of(name)], time.time())["flows"][0]["up_to_date"] for name in ("failing", "healthy")] == ["audit.log", ""]
+
+
 def test_a_run_that_follows_says_until_when_and_what_copies_then() -> None:
     view = view_of("following")
     (flow,) = overview([view], time.time())["flows"]
