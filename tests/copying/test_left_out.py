@@ -98,14 +98,14 @@ def test_a_topic_that_drops_out_of_the_config_is_named(
     alias = both.source.alias
     assert (
         f"topic {payments} is not copied: not in the property topics (topics = {wrong}, {kept}), but it was copied before; "
-        f"put it back into topics: the next run goes on where the copy stopped, as far as {alias} still has the records; "
+        f"put it back into the property topics, and the next run goes on where the copy stopped, as far as {alias} still has the records; "
         f"or, if it is left out on purpose, name it in topics.exclude"
     ) in lines
     source.produce(payments, 7, partitions=1)
     told = verdict_of(flow_status(flow_factory(f"A->B.topics = {kept}")), time.time())
     assert f" is healthy, but 1 topic is not copied: {payments}: " in str(told)
     assert f"; {alias} has 7 records of it that no run copied; the other topics are up to date" in str(told)
-    assert told.next_step.startswith(f"{payments}: put it back into topics: ")
+    assert told.next_step.startswith(f"{payments}: put it back into the property topics, ")
     excluded = flow_factory(f"A->B.topics = {kept}", f"A->B.topics.exclude = {payments}")
     assert verdict_of(flow_status(excluded), time.time()).health is Health.HEALTHY
     assert run_flow(both).records == 7

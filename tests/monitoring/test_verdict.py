@@ -446,7 +446,7 @@ def test_a_run_does_not_mend_a_loss_behind_an_open_transaction() -> None:
 )
 def test_a_pause_says_when_runs_start_after_it(known: FlowHealth, step: str) -> None:
     found = verdict_of(replace(known, paused=True, next_due=NOW + 7_200), NOW)
-    assert found.next_step == f"unpause the DAG in Airflow: {step}; next run 2027-01-15 10:00 UTC, in 2 h"
+    assert found.next_step == f"unpause the DAG in Airflow: {step}, and the next run 2027-01-15 10:00 UTC, in 2 h"
 
 
 def test_a_stopped_topic_does_not_hide_which_others_are_fine() -> None:
@@ -478,11 +478,12 @@ def test_a_group_that_is_held_up_does_not_make_the_flow_lag() -> None:
 
 
 def test_status_says_once_what_is_true_of_all_stopped_partitions() -> None:
-    problem = "remote topic A.t was deleted and created again; what was copied of t-{0} below source offset 9 is gone; it had topic id x"
+    gone = "what was copied of t-{0} below source offset 9 is gone"
+    problem = f"remote topic A.t was deleted and created again; {gone}; it had id x; f=restart copies again"
     failures = tuple(PartitionFailure("t", number, "TargetRecreated", problem.format(number)) for number in range(2))
     known = seen(BEHIND, stopped=(*failures, DENIED))
     lines = [str(part) for part in status_parts(known, every=False, now=NOW)]
-    assert [text for text in lines if text.startswith("STOPPED")] == ["STOPPED: t-0, t-1: TargetRecreated: it had topic id x"]
+    assert [text for text in lines if text.startswith("STOPPED")] == ["STOPPED: t-0, t-1: TargetRecreated: it had id x"]
     assert lines[-1] == "headroom: until the source deletes the oldest record that is not copied"
     whole = [str(part) for part in status_parts(known, every=True, now=NOW)]
     assert [text for text in whole if text.startswith("STOPPED")] == [f"STOPPED: {failure}" for failure in (*failures, DENIED)]

@@ -256,9 +256,7 @@ def unreachable() -> Stage:
 
 def dropped() -> Stage:
     """A topic was taken out of the config after it had been copied; a group cannot be synced."""
-    step = (
-        "put it back into topics: the next run goes on where the copy stopped; or, if it is left out on purpose, name it in topics.exclude"
-    )
+    step = "put it back into the property topics, and the next run goes on where the copy stopped"
     left_out = Skipped("payments", f"not in the property topics (topics = orders), but it was copied before; {step}", True)
     other = tuple(left_out_lines([Skipped("local", "not in the property topics", False)]))
     seen = replace(made_up.overview(left_out=(left_out,), left_out_records=400), left_out=other)

@@ -89,14 +89,18 @@ SEEN = {
         (
             "cluster A (a.example:9092) did not answer",
             "check that the cluster is up",
-            "It is unknown how far behind the flow is now, and whether records are missing. It was last read 20 min",
+            "It is unknown how far behind the flow is now, and whether records are missing. The page last read it 20 min",
             "8 topics",
             "unknown when last read, at ",
         ),
     ),
     "dropped": (
         "Healthy, but 1 topic is not copied",
-        ("A has 400 records of it that no run copied", "Next: payments: put it back into topics", "nothing in the topics that are copied"),
+        (
+            "A has 400 records of it that no run copied",
+            "Next: payments: put it back into the property topics, and the next run",
+            "nothing in the topics that are copied",
+        ),
     ),
     "held": ("1 group not synced", ("group billing, because it has 1 member on B (app)", "Next: either stop the members there")),
     "slow": ("Healthy", ("8 topics",)),
@@ -403,7 +407,7 @@ def test_on_a_small_screen_every_tab_is_in_sight(visit: Visit) -> None:
 ANSWERS = {
     "failing": ("✕ Failing", "588 records", "the last verify found 7 differences", "note what is lost (ferry ledger"),
     "missing": ("◌ Records missing", "nothing", "3,707 records missing in 2 topics: orders, users", "Backfill orders…"),
-    "unreachable": ("⌁ Cannot be read", "did not answer within 10 s", "Next: check that the cluster is up", "It was last read"),
+    "unreachable": ("⌁ Cannot be read", "did not answer within 10 s", "Next: check that the cluster is up", "The page last read it"),
 }
 
 

@@ -105,7 +105,11 @@ def _stopped(found: FlowHealth, told: str) -> Iterator[str]:
         return
     left = defaultdict[tuple[str, str], list[str]](list)
     for failure in found.stopped:
-        parts = (part for part in failure.problem.split("; ") if part not in told and " is gone" not in part)
+        parts = (
+            part
+            for part in failure.problem.split("; ")
+            if part not in told and " is gone" not in part and "=restart copies again" not in part
+        )
         left[failure.error, "; ".join(parts)].append(failure.where)
     yield from (f"STOPPED: {some_of(places)}: {error}: {problem}" for (error, problem), places in left.items() if problem)
 

@@ -64,9 +64,9 @@ def _dropped(flow: Flow, reason: str) -> str:
     """What follows the reason of a topic that was copied before. The head keeps its position, so that a later run can go on there."""
     now, again = "", "change that back"
     if reason.startswith("not in the property "):
-        now, again = f" (topics = {some_of(flow.topics)})", "put it back into topics"
-    goes_on = f"the next run goes on where the copy stopped, as far as {flow.source.alias} still has the records"
-    return f"{now}, but it was copied before; {again}: {goes_on}; or, if it is left out on purpose, name it in topics.exclude"
+        now, again = f" (topics = {some_of(flow.topics)})", "put it back into the property topics"
+    goes_on = f"and the next run goes on where the copy stopped, as far as {flow.source.alias} still has the records"
+    return f"{now}, but it was copied before; {again}, {goes_on}; or, if it is left out on purpose, name it in topics.exclude"
 
 
 def _narrow(selection: Selection, request: RunRequest) -> Selection:

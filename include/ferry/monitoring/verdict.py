@@ -361,7 +361,7 @@ def _unpause(health: FlowHealth, now: float) -> str:
     if health.next_due is None:
         return "unpause the DAG in Airflow; a run that somebody starts waits until then"
     due = "if a run was due meanwhile, it" if health.ran or health.last_run is not None else "the run that was due last"
-    return f"unpause the DAG in Airflow: {due} then starts at once; {told_next(health.next_due, now)}"
+    return f"unpause the DAG in Airflow: {due} then starts at once, and the {told_next(health.next_due, now)}"
 
 
 def _queued(health: FlowHealth, now: float) -> Iterator[Reason]:

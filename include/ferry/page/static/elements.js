@@ -57,7 +57,7 @@ export function Trouble({ failure, document, again }) {
 
 /** A flow's data are of several readings: its runs may be newer. */
 const Age = ({ document: { health, read_at: read } }) => html`<p class="muted">${health && "It is unknown how far behind the flow is now, and whether records are missing. "}${
-    read ? html`${health ? "It was last read" : "The data below was read"} <${When} at=${read} />, at <${Clock} at=${read} />.` : health ? "This page could not read it so far." : "Nothing could be read yet."}</p>`;
+    read ? html`${health ? "The page last read it" : "The data below was read"} <${When} at=${read} />, at <${Clock} at=${read} />.` : health ? "This page could not read it so far." : "Nothing could be read yet."}</p>`;
 
 /** The view of one document: its trouble (not if `quiet`), a sign of waiting, then `children` with the document. */
 export function Read({ answer, what, quiet, children }) {

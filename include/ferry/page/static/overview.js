@@ -88,7 +88,7 @@ const nothing = (flow) => (flow.health === "missing" ? "nothing besides the miss
 const waits = (flow, lag = flow.totals.lag_records) => (lag ? records(lag) : flow.not_counted.join(", ") || (flow.not_copied ? "nothing" : nothing(flow)));
 
 /** Of which topics the number of `waits` is, if not of all. */
-const Which = ({ flow }) => (flow.not_copied ? html` <small>in the topics that are copied</small>` : flow.up_to_date && html` <small>up to date: ${flow.up_to_date}</small>`);
+const Which = ({ flow }) => (flow.not_copied ? html` <small>in the topics that are copied</small>` : flow.up_to_date && html` <small>not copied yet; up to date: ${flow.up_to_date}</small>`);
 
 /** What is known of a flow that cannot be read: nothing of now. */
 const Unread = ({ flow: { read_at: read, totals, not_counted: more, source, target, uncopied_until: until } }) => html`
