@@ -161,7 +161,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Compare both sides record by record. The report names every difference, and everything that could not be compared."""
-    from ferry.ledger.open_flow import open_flow
+    from ferry.ledger.open_flow import contacted_flow
     from ferry.verify.undeleted import Written, check_tombstones, write_tombstones
 
     settings = load_flow(config, flow)
@@ -170,7 +170,7 @@ def verify(
     request = VerifyRequest(flow, again or run_id("verify"), tuple(topic or ()), tuple(partition or ()), *bounds, digest)
     if tombstones:
         check_tombstones(settings, request)
-    with open_flow(settings) as opened:
+    with contacted_flow(settings) as opened:
         outcome = _carried_out(config, opened, request, master, as_json=as_json)
         written: list[Written] = []
         try:
