@@ -64,8 +64,9 @@ def status(config: Config, flow: AnyFlow = None, every: Every = False, as_json: 
             try:
                 found.append(flow_status(OpenFlow(entry, clusters)))
             except FerryError as failure:  # the other flows may have clusters that answer
-                problems.append(failure)
                 unread[entry.name] = {"error": type(failure).__name__, "problem": str(failure), "next_step": failure.next_step}
+                failure.args = (str(failure) if flow else f"{entry.name}: {failure}",)
+                problems.append(failure)
     parts = chain.from_iterable(status_parts(entry, every=every, now=time.time()) for entry in found)
     if found or not (problems and as_json):
         told = (Prose(f"{name} cannot be read, so nothing is known about it now") for name in unread)

@@ -160,7 +160,7 @@ def _way_back(flow: Flow, reverse: OpenFlow | None, away: str) -> tuple[str, ...
 
 
 def exit_code_of(plan: RecoveryPlan) -> ExitCode:
-    """The exit code of a dry run or rehearsal: 5 if groups cannot be written or read. Missing records do not count, nor do they for a real one."""
+    """The exit code of a dry run or rehearsal: 5 if groups cannot be written or read; as of a real one, missing records do not count."""
     return ExitCode.PARTLY_FAILED if plan.unread or any(move.obstacle for move in plan.moves) else ExitCode.DONE
 
 
