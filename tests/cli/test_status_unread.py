@@ -43,6 +43,10 @@ def test_a_flow_that_cannot_be_read_is_named(away: set[str], tmp_path: Path, mon
     assert [name for name in ("B", "C") if f"A->{name} cannot be read" in outcome.stdout] == sorted(away)
     assert ("A->C is healthy" in outcome.stdout) is ("C" not in away)
     assert isinstance(outcome.exception, ClusterUnreachable)
+    assert str(outcome.exception) == f"A->{min(away)}: cluster {min(away)} does not answer"
+    assert outcome.stderr.splitlines() == [
+        f"ferry: ClusterUnreachable: A->{name}: cluster {name} does not answer" for name in sorted(away)[1:]
+    ]
     told = CliRunner().invoke(app, ["status", str(path), "--json"]).stdout
     if away == {"B"}:
         unread = json.loads(told)["unread"]

@@ -69,8 +69,9 @@ def status(config: Config, flow: AnyFlow = None, every: Every = False, as_json: 
             try:
                 found.append(flow_status(OpenFlow(entry, clusters)))
             except FerryError as failure:  # the other flows may have clusters that answer
-                problems.append(failure)
                 unread[entry.name] = {"error": type(failure).__name__, "problem": str(failure), "next_step": failure.next_step}
+                failure.args = (str(failure) if flow else f"{entry.name}: {failure}",)
+                problems.append(failure)
     parts = chain.from_iterable(status_parts(entry, every=every, now=time.time()) for entry in found)
     if found or not (problems and as_json):
         told = (Prose(_UNREAD.format(name, name.partition("->")[2])) for name in unread)
@@ -166,7 +167,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Compare both sides record by record. The report names every difference, and everything that could not be compared."""
-    from ferry.ledger.open_flow import open_flow
+    from ferry.ledger.open_flow import contacted_flow
     from ferry.verify.undeleted import Written, check_tombstones, write_tombstones
 
     settings = load_flow(config, flow)
@@ -175,7 +176,7 @@ def verify(
     request = VerifyRequest(flow, again or run_id("verify"), tuple(topic or ()), tuple(partition or ()), *bounds, digest)
     if tombstones:
         check_tombstones(settings, request)
-    with open_flow(settings) as opened:
+    with contacted_flow(settings) as opened:
         outcome = _carried_out(config, opened, request, master, as_json=as_json)
         written: list[Written] = []
         try:
