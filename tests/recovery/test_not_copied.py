@@ -33,6 +33,15 @@ def test_only_open_transactions_at_the_source_hold_records_back(cluster: str, le
     assert [entry.reason for entry in found] == ["a transaction is open from 40 on, and the log ends at 60"] * left
 
 
+def test_what_was_copied_to_a_remote_topic_that_is_gone_is_not_on_the_other_side() -> None:
+    gone = plan(replace(DRAINED, log_start=20, remote_topic_id=None, remote_partitions=0, committed=None))
+    assert gone.failure is not None
+    seen = FlowSnapshot(Selection((), ()), {}, {}, (gone.facts,), FlowState(), {})
+    planned = RunPlan("A->B", RunRequest("A->B", "run"), TopicPlan(), (gone,), (), (), seen)
+    (found,) = not_copied(planned, SimpleNamespace(source=SimpleNamespace(alias="A")))  # type: ignore[arg-type]
+    assert (found.start, found.end, found.offsets) == (20, 50, 30)
+
+
 def test_a_new_topic_with_records_counts_as_grown() -> None:
     old, new, empty = TopicPartition("t", 0), TopicPartition("new", 0), TopicPartition("new", 1)
     assert grown({old: 7}, {old: 7, new: 2, empty: 0}) == [new]

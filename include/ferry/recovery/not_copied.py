@@ -11,7 +11,7 @@ from ferry import clock
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
-from ferry.errors import ClusterUnreachable, RecoveryStopped, count_of, offsets_of, some_of
+from ferry.errors import ClusterUnreachable, RecoveryStopped, TargetRecreated, count_of, offsets_of, some_of
 from ferry.ledger.formats import place_of
 from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import RunReport
@@ -49,7 +49,8 @@ def not_copied(planned: RunPlan, flow: Flow) -> tuple[NotCopied, ...]:
         reason = "" if held is None else f"a transaction is open from {held.stable_end} on, and the log ends at {held.high_watermark}"
         position = plan.position
         if plan.failure is not None:
-            position = facts.position
+            # What was copied is gone with the remote topic.
+            position = facts.log_start if plan.failure.error == TargetRecreated.__name__ else facts.position
             reason = f"{plan.failure.error}: {plan.failure.problem}"
         rest = plan.offsets if plan.failure is None else max(0, facts.end - position)
         if facts.topic not in planned.heartbeats and (rest or reason):

@@ -68,6 +68,8 @@ class Changes(threading.Thread):
                 self._chance.choice(kinds)()
             except KafkaException as problem:
                 self._log.say(f"a change was refused: {problem.args[0].name()}")
+            except TimeoutError:
+                self._log.say("a change got no answer")
 
     def finish(self) -> None:
         """After the change that is under way."""
