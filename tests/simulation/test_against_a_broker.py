@@ -1,0 +1,94 @@
+"""The simulated cluster is held against a real broker: the same script, compared answer by answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from kafka.protocol.admin import DescribeTransactionsRequest
+from tests.simulation.asks import Memory
+from tests.simulation.comparing import differences, simulated_answers
+from tests.simulation.script import SCENES
+from tests.waiting import until
+from tools.kafka import SandboxCluster
+
+from ferry.clusters.net.connections import ClusterConnection
+from ferry.clusters.net.event_loop import EventLoop
+from ferry.config import ClientRole, Flow
+
+# Codes that pass by themselves: elections, coordinators that begin, markers that are written.
+PASSING = frozenset({3, 5, 6, 14, 15, 16, 51, 88, 100})
+PATIENCE_SECONDS = 3.0
+PAUSE_SECONDS = 0.02
+NODE = 1
+
+
+@pytest.mark.unit
+def test_every_question_has_an_answer() -> None:
+    answers = simulated_answers(SCENES, transaction_version=2)
+    assert {scene: len(found) for scene, found in answers.items()} == {scene: len(asks) for scene, asks in SCENES.items()}
+    assert answers == simulated_answers(SCENES, transaction_version=2)
+
+
+class RealBroker:
+    """Asks over Ferry's own connection."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._loop = EventLoop()
+        self._connection = ClusterConnection(self._loop, flow.target, ClientRole.ADMIN)
+        self._loop.run(self._connection.open)
+
+    def close(self) -> None:
+        self._connection.close()
+        self._loop.close()
+
+    def ask(self, request: Any, as_expected: Callable[[Any], bool]) -> Any:
+        """The answer; asked again while it is not the expected one, and has a code that passes."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            answer = self._loop.run(self._connection.send, request, NODE)
+            if as_expected(answer) or not _codes(answer) & PASSING or time.monotonic() > deadline:
+                return answer
+            self._loop.run(self._loop.sleep, PAUSE_SECONDS)
+
+    def wait(self, ids: Sequence[str]) -> None:
+        """Until no transaction of these ids is decided without all its markers."""
+
+        def settled() -> bool:
+            request = DescribeTransactionsRequest(transactional_ids=list(ids))
+            answer = self._loop.run(self._connection.send, request, NODE)
+            return not any(told.transaction_state.startswith("Prepare") for told in answer.transaction_states)
+
+        if ids:
+            until(settled)
+
+
+def _codes(value: Any) -> set[int]:
+    """All error codes of an answer."""
+    if hasattr(value, "to_dict"):
+        value = value.to_dict(json=False)
+    elif hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, dict):
+        own = {code for name, code in value.items() if name.endswith("error_code")}
+        return own.union(*map(_codes, value.values()))
+    return set().union(*map(_codes, value)) if isinstance(value, list | tuple) else set()
+
+
+@pytest.mark.brokers
+@pytest.mark.long
+@pytest.mark.parametrize("transaction_version", [2, 1])
+def test_a_real_broker_answers_the_same(
+    transaction_version: int, cluster_factory: Callable[..., SandboxCluster], flow_factory: Callable[..., Flow]
+) -> None:
+    cluster = cluster_factory(features=(f"transaction.version={transaction_version}",))
+    real = RealBroker(flow_factory("A->B.topics = x", source=cluster, target=cluster))
+    try:
+        memory = Memory(int(time.time() * 1_000))
+        expected = simulated_answers(SCENES, transaction_version=transaction_version)
+        found = differences(SCENES, expected, memory, real.ask, real.wait)
+    finally:
+        real.close()
+    assert not found, "\n".join(map(str, found))
