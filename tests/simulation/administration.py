@@ -14,13 +14,14 @@ from kafka.protocol.admin import (
 from tests.simulation.codes import Code
 from tests.simulation.groups import GroupStore
 from tests.simulation.state import Broker, ClusterState
-from tests.simulation.topics import DEFAULTS, NO_ID, Topic, as_decoded, config_problem, name_problem
+from tests.simulation.steps import StepKind
+from tests.simulation.topics import DEFAULTS, OF_BROKER_FILE, OF_KAFKA, Topic, as_decoded, config_problem, name_problem
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 _LISTS = frozenset({"cleanup.policy", "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"})
-# DescribeConfigsResponse.ConfigSource.
-_OF_TOPIC, _OF_BROKER_FILE, _DEFAULT = 1, 4, 5
+# Broker configs that change only with a restart.
+_READ_ONLY = frozenset({"auto.create.topics.enable", "default.replication.factor", "log.retention.hours", "node.id", "num.partitions"})
 # Broker configs with the meaning of topic configs, and the others that Ferry looks for.
 _OF_BROKERS = {
     "auto.create.topics.enable": "false",
@@ -92,8 +93,10 @@ class Administration:
     def _created(self, wanted: Any, version: int, *, only_checked: bool) -> dict[str, Any]:
         partitions, replicas = max(wanted.num_partitions, 1), max(wanted.replication_factor, 1)
         config = {one.name: one.value for one in wanted.configs or ()}
-        topic = Topic(wanted.name, NO_ID, [(1,)], config) if only_checked else None
-        topic = topic or self._state.create_topic(wanted.name, partitions, replicas, config)
+        if only_checked:  # the answer has an id all the same
+            topic = Topic(wanted.name, self._state.new_id(), [(1,)], config, self._state.settings.topic_defaults)
+        else:
+            topic = self._state.create_topic(wanted.name, partitions, replicas, config)
         more: dict[str, Any] = {"topic_id": as_decoded(topic.topic_id)} if version >= 7 else {}
         if version >= 5:
             kind = CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs
@@ -101,12 +104,12 @@ class Administration:
                 kind(
                     version=version,
                     name=name,
-                    value=topic.value(name),
+                    value=value,
                     read_only=False,
-                    config_source=_OF_TOPIC if name in config else _DEFAULT,
+                    config_source=source,
                     is_sensitive=False,
                 )
-                for name in DEFAULTS
+                for name, (value, source) in ((name, topic.shown(name)) for name in DEFAULTS)
             ]
             more |= {"num_partitions": partitions, "replication_factor": replicas, "configs": shown}
         return more
@@ -157,10 +160,14 @@ class Administration:
         return DeleteTopicsResponse(version=version, responses=found)
 
     def delete(self, topic: Topic) -> None:
-        """Delete a topic; groups forget their offsets of it."""
+        """Delete a topic; groups forget their offsets of it in a step of their own."""
         self._state.delete_topic(topic)
+        self._state.steps.add(StepKind.FORGET, topic.name, lambda: self._forget(topic))
+
+    def _forget(self, topic: Topic) -> bool:
         for group in self._groups.groups.values():
             group.forget(topic.name)
+        return True
 
     def describe_configs(self, broker: Broker, request: Any, version: int) -> Any:
         found = []
@@ -172,10 +179,10 @@ class Administration:
                 if topic is None:
                     code, told = Code.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
                 else:
-                    entries = {name: (topic.value(name), _OF_TOPIC if name in topic.config else _DEFAULT) for name in DEFAULTS}
+                    entries = {name: topic.shown(name) for name in DEFAULTS}
             elif kind == BROKER_RESOURCE and wanted.resource_name == str(broker.node):
-                entries = {name: (value, _DEFAULT) for name, value in _OF_BROKERS.items()}
-                entries["node.id"] = (str(broker.node), _OF_BROKER_FILE)
+                entries = {name: (value, OF_KAFKA) for name, value in _OF_BROKERS.items()}
+                entries["node.id"] = (str(broker.node), OF_BROKER_FILE)
             else:
                 code, told = Code.INVALID_REQUEST, f"Unexpected resource {wanted.resource_name} of type {kind}"
             shown = [_entry(name, *entry, version) for name, entry in entries.items() if names is None or name in names]
@@ -245,4 +252,4 @@ def _entry(name: str, value: str, source: int, version: int) -> Any:
     kind = DescribeConfigsResponse.DescribeConfigsResult.DescribeConfigsResourceResult
     more: dict[str, Any] = {"config_source": source, "synonyms": []} if version >= 1 else {}
     more |= {"config_type": 0, "documentation": None} if version >= 3 else {}
-    return kind(version=version, name=name, value=value, read_only=name == "node.id", is_sensitive=False, **more)
+    return kind(version=version, name=name, value=value, read_only=name in _READ_ONLY, is_sensitive=False, **more)

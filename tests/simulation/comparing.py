@@ -6,7 +6,7 @@ Fields that are only hints, or texts for people, are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -107,11 +107,23 @@ class Difference:
     real: Plain
 
     def __str__(self) -> str:
-        return f"{self.scene}, {self.number}: {self.ask}\n  simulated {self.simulated}\n  real      {self.real}"
+        return f"{self.scene}, {self.number}: {self.ask}\n  " + "\n  ".join(paths(self.simulated, self.real))
 
 
-# Asks a real broker until the answer is as expected, or is none that passes; waits until all markers of these ids are written.
-AskReal = Callable[[Any, Callable[[Any], bool]], Any]
+def paths(simulated: Plain, real: Plain, at: str = "") -> Iterator[str]:
+    """Where two answers differ."""
+    if isinstance(simulated, dict) and isinstance(real, dict):
+        for key in sorted(simulated.keys() | real.keys()):
+            yield from paths(simulated.get(key), real.get(key), f"{at}.{key}")
+    elif isinstance(simulated, list) and isinstance(real, list) and len(simulated) == len(real):
+        for place, pair in enumerate(zip(simulated, real, strict=True)):
+            yield from paths(*pair, f"{at}[{place}]")
+    elif simulated != real:
+        yield f"{at}: {simulated}, really {real}"
+
+
+# Asks a real broker; again while the answer is not as expected but may become so. Waits until all markers of these ids are written.
+AskReal = Callable[[Ask, Any, Callable[[Any], bool]], Any]
 WaitReal = Callable[[Sequence[str]], None]
 
 
@@ -149,7 +161,7 @@ def differences(
                 names.producers = dict(before)
                 return bool(plain(answer, names) == wanted)
 
-            answer = ask_real(ask.request(memory), as_expected)
+            answer = ask_real(ask, ask.request(memory), as_expected)
             ask.learn(memory, answer)
             names.producers = before
             told = plain(answer, names)

@@ -19,6 +19,8 @@ from tests.simulation.topics import as_decoded
 READ_COMMITTED = 1
 BY_ID, FROM_FOLLOWERS = 13, 11
 UNKNOWN = -1
+# KafkaApis itself answers with these, in another form.
+_NOT_FOUND = frozenset({Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION})
 _TOPIC = FetchResponse.FetchableTopicResponse
 _PARTITION = _TOPIC.PartitionData
 
@@ -140,7 +142,7 @@ def _part(asked: Any, read: Read, isolation: int, version: int) -> Any:
             high_watermark=UNKNOWN,
             last_stable_offset=UNKNOWN,
             log_start_offset=UNKNOWN,
-            aborted_transactions=None,
+            aborted_transactions=[] if read.code in _NOT_FOUND else None,
             records=b"",
         )
     more: dict[str, Any] = {}

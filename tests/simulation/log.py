@@ -122,20 +122,20 @@ class Log:
         self._forget_producers()
 
     def delete_before(self, start: int) -> None:
-        """Move the log's start (retention, DeleteRecords). A batch that crosses it stays as a whole. Producers are not forgotten."""
-        if start <= self.start:
-            return
-        known = self.producers
+        """Move the log's start (DeleteRecords). The bytes stay until their segment goes: the newest record may be one of them."""
+        if start > self.start:
+            self.start, self.end = start, max(self.end, start)
+            self.high_watermark = max(self.high_watermark, start)
+            self.epochs.truncate_to(start)
+
+    def drop_before(self, start: int) -> None:
+        """Delete the batches before `start` (retention). One that crosses it stays as a whole. Producers are not forgotten."""
+        self.delete_before(start)
         count = bisect_right(self._next, start)
-        self.size -= sum(len(batch.data) for batch in self.batches[:count])
-        del self.batches[:count], self._next[:count]
-        self._producers, self._applied = known, len(self.batches)
-        self.start, self.end = start, max(self.end, start)
-        self.high_watermark = max(self.high_watermark, start)
-        self.epochs.truncate_to(start)
+        self.replace(self.batches[count:])
 
     def replace(self, batches: list[Batch]) -> None:
-        """Put other batches in the place of all (compaction). Producers are not forgotten."""
+        """Put other batches in the place of all. Producers are not forgotten."""
         known = self.producers
         self.batches, self._next = batches, [batch.next_offset for batch in batches]
         self.size = sum(len(batch.data) for batch in batches)

@@ -25,7 +25,7 @@ class ClusterMetadata:
         self._state = state
         settings = state.settings
         self.versions: dict[int, tuple[int, int]] = dict(BROKER_API_VERSIONS[settings.release])
-        self.features = {"transaction.version": settings.transaction_version, **settings.features}
+        self.features = {**settings.features, "transaction.version": settings.transaction_version}
 
     def metadata(self, broker: Broker, request: Any, version: int) -> Any:
         topics = self._state.topics_of(broker)

@@ -321,6 +321,6 @@ SCENES: Mapping[str, Sequence[Ask]] = {
         Fetch("anew"),
         End("a"),
         Fetch("anew"),
-        ListOffsets("anew", at=-3),
+        ListOffsets("anew"),
     ],
 }

@@ -15,11 +15,19 @@ from uuid import UUID
 from tests.simulation.codes import Code
 from tests.simulation.partition import NO_LEADER, Led, Partition
 from tests.simulation.steps import Reply, StepKind, Steps
-from tests.simulation.topics import GROUPS_TOPIC, TRANSACTIONS_TOPIC, Topic
+from tests.simulation.topics import GROUPS_TOPIC, TRANSACTIONS_TOPIC, Default, Topic
 
 GROUPS, TRANSACTIONS = 0, 1  # kinds of coordinators, as of FindCoordinator
 _STATE_TOPICS = {GROUPS: GROUPS_TOPIC, TRANSACTIONS: TRANSACTIONS_TOPIC}
 Key = tuple[str, int]  # topic and partition
+# Those of a cluster that 4.3 has formatted.
+FEATURES = {
+    "eligible.leader.replicas.version": 1,
+    "group.version": 1,
+    "metadata.version": 30,
+    "share.version": 1,
+    "streams.version": 1,
+}
 
 
 @dataclass(frozen=True)
@@ -37,7 +45,8 @@ class Settings:
     largest_metadata: int = 4_096  # offset.metadata.max.bytes
     port: int = 9_092  # of the first broker; the others follow
     seed: int = 0  # of topic ids
-    features: Mapping[str, int] = field(default_factory=dict)  # further finalized features
+    features: Mapping[str, int] = field(default_factory=lambda: dict(FEATURES))  # beside transaction.version
+    topic_defaults: Mapping[str, Default] = field(default_factory=dict)  # of topics that set nothing themselves, other than Kafka's
 
 
 class Image(NamedTuple):
@@ -94,13 +103,18 @@ class ClusterState:
     def next_producer_id(self) -> int:
         return next(self._producer_ids)
 
+    def new_id(self) -> UUID:
+        """For a topic."""
+        return UUID(int=self._random.getrandbits(128))
+
     def up(self) -> list[int]:
         return [node for node, broker in self.brokers.items() if broker.up]
 
     def create_topic(self, name: str, partitions: int, replicas: int, config: Mapping[str, str] | None = None) -> Topic:
         """A new topic, whose replicas are spread over the brokers that are up."""
         self._created += 1
-        topic = Topic(name, UUID(int=self._random.getrandbits(128)), self.spread(0, partitions, replicas), dict(config or {}))
+        assignment, own = self.spread(0, partitions, replicas), dict(config or {})
+        topic = Topic(name, self.new_id(), assignment, own, self.settings.topic_defaults)
         self.topics[name] = self.topic_ids[topic.topic_id] = topic
         return topic
 

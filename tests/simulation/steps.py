@@ -20,6 +20,7 @@ class StepKind(Enum):
     LOAD = "read the state of a coordinator that has moved"
     ANSWER = "answer a request that has waited"
     ELECT = "elect leaders in the place of a broker that is gone"
+    FORGET = "let groups forget their offsets of a deleted topic"
     FOLLOW = "let the replicas of a broker that is back catch up"
 
 

@@ -100,6 +100,8 @@ def test_fenced_offsets(ask: Asker) -> None:
 def test_offsets_of_a_deleted_topic_go(ask: Asker) -> None:
     ask(Commit("g", "t", offset=3))
     ask.cluster.administration.delete(ask.cluster.topic("t"))
+    assert len(ask(Offsets("g")).groups[0].topics) == 1
+    ask.cluster.settle()
     assert ask(Offsets("g")).groups[0].topics == []
 
 

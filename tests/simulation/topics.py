@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from uuid import UUID
 
 from tests.simulation.partition import Partition
@@ -36,7 +37,7 @@ DEFAULTS = {
     "min.compaction.lag.ms": "0",
     "min.insync.replicas": "1",
     "preallocate": "false",
-    "remote.copy.disable": "false",
+    "remote.log.copy.disable": "false",
     "remote.log.delete.on.disable": "false",
     "remote.storage.enable": "false",
     "retention.bytes": "-1",
@@ -49,17 +50,30 @@ DEFAULTS = {
 }
 _TEXTS = {"compression.type", "cleanup.policy", "message.timestamp.type", "min.cleanable.dirty.ratio"}
 _CHOICES = {
+    "cleanup.policy": {"delete", "compact"},
     "compression.type": {"uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"},
     "message.timestamp.type": {"CreateTime", "LogAppendTime"},
     "unclean.leader.election.enable": {"true", "false"},
 }
 
 
-class Topic:
-    """One topic. `config`: the entries that it sets itself."""
+# A default, and where it comes from (DescribeConfigsResponse.ConfigSource).
+Default = tuple[str, int]
+OF_TOPIC, OF_ALL_BROKERS, OF_BROKER_FILE, OF_KAFKA = 1, 3, 4, 5
 
-    def __init__(self, name: str, topic_id: UUID, assignment: Sequence[tuple[int, ...]], config: dict[str, str]) -> None:
-        self.name, self.topic_id, self.config = name, topic_id, config
+
+class Topic:
+    """One topic. `config`: the entries that it sets itself. `defaults`: those of the brokers."""
+
+    def __init__(
+        self,
+        name: str,
+        topic_id: UUID,
+        assignment: Sequence[tuple[int, ...]],
+        config: dict[str, str],
+        defaults: Mapping[str, Default] = MappingProxyType({}),
+    ) -> None:
+        self.name, self.topic_id, self.config, self._defaults = name, topic_id, config, defaults
         self.partitions = [Partition(name, topic_id, index, replicas) for index, replicas in enumerate(assignment)]
         self._read_config()
 
@@ -79,7 +93,13 @@ class Topic:
 
     def value(self, name: str) -> str:
         """The entry in force."""
-        return self.config.get(name, DEFAULTS[name])
+        return self.shown(name)[0]
+
+    def shown(self, name: str) -> Default:
+        """The entry in force, and where it comes from."""
+        if name in self.config:
+            return self.config[name], OF_TOPIC
+        return self._defaults.get(name, (DEFAULTS[name], OF_KAFKA))
 
     def _read_config(self) -> None:
         """What the append of each batch needs."""
@@ -100,7 +120,7 @@ def config_problem(name: str, value: str) -> str:
     """Why a broker refuses a topic config; empty: it takes it."""
     if name not in DEFAULTS:
         return f"Unknown topic config name: {name}"
-    if name in _CHOICES and value not in _CHOICES[name]:
+    if name in _CHOICES and not _CHOICES[name].issuperset(value.split(",")):
         return f"Invalid value {value} for configuration {name}"
     if name not in _TEXTS and DEFAULTS[name].lstrip("-").isdigit() and not value.lstrip("-").isdigit():
         return f"Invalid value {value} for configuration {name}: Not a number"
