@@ -64,7 +64,7 @@ class Fetching:
             return
         due = self._state.now + request.max_wait_ms
         ready = lambda: self._is_ready(broker, request, version, wanted)  # noqa: E731
-        self._state.park(Parked(f"Fetch at {broker.node}", broker, reply, due, ready, made))
+        self._state.park(Parked(f"Fetch at {broker.node}", broker, reply, due, ready, lambda: reply.give(made())))
 
     def _wanted(self, broker: Broker, topic: Any, part: Any, version: int) -> Wanted:
         name, topic_id = (None, topic.topic_id) if version >= BY_ID else (topic.topic, None)

@@ -93,6 +93,8 @@ class GroupRequests:
         """Whether the transaction's coordinator and the group admit the offsets."""
         group = self._store.groups.get(request.group_id) or Group(request.group_id)
         place, pair = self._place(request.group_id), Pair(request.producer_id, request.producer_epoch)
+        if self._store.is_fenced(place, *pair):  # the coordinator is not asked
+            return Code.INVALID_PRODUCER_EPOCH
         if not self._store.is_open(place, *pair):
             partition = self._state.state_partition(GROUPS, request.group_id)
             assert partition is not None
@@ -101,10 +103,7 @@ class GroupRequests:
                 return Code.INVALID_TXN_STATE
             if code is not Code.NONE:
                 return code
-        refused = group.refuses(request.member_id or "", request.generation_id, transactional=True)
-        if refused is not Code.NONE:
-            return refused
-        return Code.INVALID_PRODUCER_EPOCH if self._store.is_fenced(place, *pair) else Code.NONE
+        return group.refuses(request.member_id or "", request.generation_id, transactional=True)
 
     def _place(self, group: str) -> int:
         partition = self._state.state_partition(GROUPS, group)

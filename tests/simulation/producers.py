@@ -126,8 +126,8 @@ class Producers:
             return sequence == 0 or producer.epoch == NO_EPOCH
         return producer.epoch == NO_EPOCH or sequence in {producer.last_sequence + 1, *((0,) if _is_last(producer) else ())}
 
-    def marker_refused(self, producer_id: int, epoch: int) -> bool:
-        """Whether the leader refuses a marker, because the producer has a later epoch."""
+    def is_fenced(self, producer_id: int, epoch: int) -> bool:
+        """Whether the log knows a later epoch of the producer."""
         producer = self.known.get(producer_id)
         return producer is not None and epoch < producer.epoch
 

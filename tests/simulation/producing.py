@@ -24,6 +24,8 @@ from ferry.clusters.logs.producing import ACKNOWLEDGE_MILLISECONDS, BY_ID, Batch
 # From these versions on a client knows TRANSACTION_ABORTABLE, and leaves it to the broker to add partitions to the transaction (KIP-890).
 KNOWS_ABORTABLE, ADDS_PARTITIONS = 11, 12
 NO_OFFSET = -1
+# So long a broker asks a coordinator again whose markers are being written (add.partitions.to.txn.retry.backoff.max.ms).
+MARKERS_MILLISECONDS = 100
 # What a coordinator answers that a client of Produce may not know (ReplicaManager.handleProduceAppend).
 _UNVERIFIED = frozenset({Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE, Code.NOT_COORDINATOR})
 _NOT_VERIFIED = "Unable to verify the partition has been added to the transaction. Underlying error: "
@@ -59,6 +61,15 @@ class Producing:
         self._state, self._transactions = state, transactions
 
     def answer(self, broker: Broker, request: BatchesRequest, version: int, reply: Reply) -> None:
+        name = request.transactional_id
+        if version < ADDS_PARTITIONS or not self._transactions.is_decided(name):
+            self._answer(broker, request, version, reply)
+            return
+        due = self._state.now + MARKERS_MILLISECONDS
+        about, ready = f"Produce at {broker.node}", lambda: not self._transactions.is_decided(name)
+        self._state.park(Parked(about, broker, reply, due, ready, lambda: self._answer(broker, request, version, reply)))
+
+    def _answer(self, broker: Broker, request: BatchesRequest, version: int, reply: Reply) -> None:
         outcomes: list[tuple[Wanted, Appended, Led | None]] = []
         for wanted in self._wanted(broker, request, version):
             led = None if wanted.partition is None else self._state.led(broker, wanted.partition)
@@ -75,7 +86,7 @@ class Producing:
             reply.give(made())
         else:
             due = self._state.now + ACKNOWLEDGE_MILLISECONDS
-            self._state.park(Parked(f"Produce at {broker.node}", broker, reply, due, ready, made))
+            self._state.park(Parked(f"Produce at {broker.node}", broker, reply, due, ready, lambda: reply.give(made())))
 
     def _wanted(self, broker: Broker, request: BatchesRequest, version: int) -> list[Wanted]:
         found = []
@@ -130,6 +141,8 @@ class Producing:
         producers = partition.logs[broker.node].producers
         if not head.is_transactional or producers.is_open(head.producer_id, head.producer_epoch):
             return False, None
+        if producers.is_fenced(head.producer_id, head.producer_epoch):  # the coordinator is not asked
+            return False, Appended(Code.INVALID_PRODUCER_EPOCH)
         adds = version >= ADDS_PARTITIONS
         producers.begin_verifying(head, bumps=adds)
         code = self._transactions.admits(transactional_id, Pair(head.producer_id, head.producer_epoch), partition.key, adds=adds)

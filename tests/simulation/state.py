@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from tests.simulation.codes import Code
@@ -76,7 +76,7 @@ class Parked:
     reply: Reply
     due: int
     ready: Callable[[], bool]
-    answer: Callable[[], Any]
+    act: Callable[[], None]  # answers; may let the request wait for something else
     queued: bool = False
 
 
@@ -174,7 +174,7 @@ class ClusterState:
 
     def _answer(self, parked: Parked) -> bool:
         if not parked.reply.ended:
-            parked.reply.give(parked.answer())
+            parked.act()
         return True
 
     def state_partition(self, kind: int, key: str) -> Partition | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,22 +13,24 @@ from kafka.protocol.admin import DescribeTransactionsRequest
 from tests.simulation.asks import Ask, EpochEnd, Fetch, ListOffsets, Memory, Producers
 from tests.simulation.asks_of_admins import DescribeConfigs, DescribeGroups, DescribeTransactions, ListGroups, Metadata, Offsets
 from tests.simulation.comparing import differences, simulated_answers
+from tests.simulation.races import surprises
 from tests.simulation.script import SCENES
 from tests.simulation.topics import OF_ALL_BROKERS, OF_BROKER_FILE
 from tests.waiting import until
 from tools.kafka import SandboxCluster
 
 from ferry.clusters.net.connections import ClusterConnection
-from ferry.clusters.net.event_loop import EventLoop
+from ferry.clusters.net.event_loop import EventLoop, ended
 from ferry.config import ClientRole, Flow
 
 # Codes that pass by themselves: elections, coordinators that begin, markers that are written.
-PASSING = frozenset({3, 5, 6, 14, 15, 16, 51, 88, 100})
+PASSING = frozenset({3, 5, 6, 14, 15, 16, 19, 51, 88, 100})
 # A broker shows some changes a moment later: a deleted topic, offsets of its groups.
 READS = (Fetch, ListOffsets, EpochEnd, Producers, Offsets, Metadata, DescribeConfigs, DescribeGroups, ListGroups, DescribeTransactions)
 PATIENCE_SECONDS = 3.0
 PAUSE_SECONDS = 0.02
 NODE = 1
+RACES = 3  # of each kind
 # What the brokers of tests set, and what KRaft sets for all brokers of a new cluster.
 SANDBOX_DEFAULTS = {
     "file.delete.delay.ms": ("1000", OF_BROKER_FILE),
@@ -76,6 +79,18 @@ class RealBroker:
         if ids:
             until(settled)
 
+    def asked(self, ask: Ask, memory: Memory) -> Any:
+        """The answer, when what passes has passed."""
+        answer = self.ask(ask, ask.request(memory), lambda answer: not _codes(answer) & PASSING)
+        ask.learn(memory, answer)
+        return answer
+
+    def both(self, first: Any, second: Any) -> tuple[Any, Any]:
+        """The answers to two requests that leave at once."""
+        futures = [self._connection.submit(request, NODE) for request in (first, second)]
+        self._loop.run(ended, futures)
+        return futures[0].value, futures[1].value
+
 
 def _codes(value: Any) -> set[int]:
     """All error codes of an answer."""
@@ -89,18 +104,35 @@ def _codes(value: Any) -> set[int]:
     return set().union(*map(_codes, value)) if isinstance(value, list | tuple) else set()
 
 
-@pytest.mark.brokers
-@pytest.mark.long
-@pytest.mark.parametrize("transaction_version", [2, 1])
-def test_a_real_broker_answers_the_same(
-    transaction_version: int, cluster_factory: Callable[..., SandboxCluster], flow_factory: Callable[..., Flow]
-) -> None:
-    cluster = cluster_factory(features=(f"transaction.version={transaction_version}",))
+@contextmanager
+def _broker(cluster_factory: Callable[..., SandboxCluster], flow_factory: Callable[..., Flow], version: int) -> Iterator[RealBroker]:
+    cluster = cluster_factory(features=(f"transaction.version={version}",))
     real = RealBroker(flow_factory("A->B.topics = x", source=SimpleNamespace(bootstrap="127.0.0.1:1"), target=cluster))
     try:
-        memory = Memory(int(time.time() * 1_000))
-        expected = simulated_answers(SCENES, transaction_version=transaction_version, topic_defaults=SANDBOX_DEFAULTS)
-        found = differences(SCENES, expected, memory, real.ask, real.wait)
+        yield real
     finally:
         real.close()
+
+
+@pytest.mark.brokers
+@pytest.mark.long
+@pytest.mark.parametrize("version", [2, 1])
+def test_a_real_broker_answers_the_same(
+    version: int, cluster_factory: Callable[..., SandboxCluster], flow_factory: Callable[..., Flow]
+) -> None:
+    expected = simulated_answers(SCENES, transaction_version=version, topic_defaults=SANDBOX_DEFAULTS)
+    with _broker(cluster_factory, flow_factory, version) as real:
+        found = differences(SCENES, expected, Memory(int(time.time() * 1_000)), real.ask, real.wait)
     assert not found, "\n".join(map(str, found))
+
+
+@pytest.mark.brokers
+@pytest.mark.long
+@pytest.mark.parametrize("version", [2, 1])
+def test_a_real_broker_answers_the_same_while_it_writes_markers(
+    version: int, cluster_factory: Callable[..., SandboxCluster], flow_factory: Callable[..., Flow]
+) -> None:
+    memory = Memory(int(time.time() * 1_000))
+    with _broker(cluster_factory, flow_factory, version) as real:
+        found = surprises(version, RACES, lambda ask: real.asked(ask, memory), real.both, memory, _codes)
+    assert found == {}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from kafka.protocol.producer import ProduceResponse
 from tests.simulation.asker import Asker
-from tests.simulation.asks import AddPartitions, End, Fetch, Init, Produce, Producers
+from tests.simulation.asks import V1_PRODUCE, AddPartitions, End, Fetch, Init, Produce, Producers
 from tests.simulation.codes import Code
+from tests.simulation.steps import StepKind
 
 from ferry.clusters.logs.producing import BatchesAnswer, decode_answer
 
@@ -100,10 +101,16 @@ def test_a_producer_while_its_markers_are_written(ask: Asker) -> None:
     ask(Init("x"))
     ask(Produce("t", writer="w", id="x"))
     ask(End("x"))
-    # The next transaction of the same producer cannot begin yet, in the new protocol with the code, in the older one with another.
-    assert _told(ask(Produce("t", writer="w", id="x")))[0] == Code.CONCURRENT_TRANSACTIONS
+    # The next transaction of the same producer cannot begin yet: the broker waits for a moment.
+    late, soon = ask.begin(Produce("t", writer="w", id="x")), ask.begin(Produce("t", writer="w", id="x", version=V1_PRODUCE))
+    assert not late.ended
+    assert _told(soon.answer)[0] == Code.NOT_ENOUGH_REPLICAS
+    ask.cluster.advance(ask.cluster.now + 100)
+    ask.cluster.run(next(step for step in ask.cluster.steps if step.kind is StepKind.ANSWER))
+    assert _told(late.answer)[0] == Code.CONCURRENT_TRANSACTIONS
+    again = ask.begin(Produce("t", writer="w", id="x"))
     ask.cluster.settle()
-    assert _told(ask(Produce("t", writer="w", id="x"))) == (0, 2)
+    assert _told(again.answer) == (0, 2)
 
 
 def test_producers_that_a_leader_describes(ask: Asker) -> None:

@@ -69,6 +69,11 @@ class TransactionCoordinators:
         code = known.add(pair, [partition], self._state.now) if adds else known.verify(pair, partition)
         return Code.INVALID_PRODUCER_EPOCH if code is Code.PRODUCER_FENCED else code  # AddPartitionsToTxnManager
 
+    def is_decided(self, name: str | None) -> bool:
+        """Whether markers of a transaction of this id are being written."""
+        known = self.ids.get(name or "")
+        return known is not None and known.state in DECIDED
+
     def _decided(self, known: Transactional, decision: Decision) -> Decision:
         if decision.decided:
             self._begin_marking(known)
@@ -108,7 +113,7 @@ class TransactionCoordinators:
                 return False
             members = [name for name in self._groups.groups if self._state.state_partition(GROUPS, name) is partition]
             self._groups.mark(partition.index, producer_id, epoch, commits=known.commits, groups=members)
-        elif not partition.log.producers.marker_refused(producer_id, epoch):
+        elif not partition.log.producers.is_fenced(producer_id, epoch):
             place = self._state.state_partition(TRANSACTIONS, known.name)
             coordinator_epoch = 0 if place is None else place.led.epoch
             data = marker(producer_id, epoch, coordinator_epoch, self._state.now, commits=known.commits)

@@ -62,16 +62,12 @@ _C, _A = True, False  # commit, abort
 _CURRENT = {
     State.EMPTY: {_C: Does.REFUSE, _A: Does.DECIDE},
     State.ONGOING: {_C: Does.DECIDE, _A: Does.DECIDE},
-    State.PREPARE_COMMIT: {_C: Does.FENCE, _A: Does.FENCE},
-    State.PREPARE_ABORT: {_C: Does.FENCE, _A: Does.FENCE},
     State.COMPLETE_COMMIT: {_C: Does.REFUSE, _A: Does.DECIDE},
     State.COMPLETE_ABORT: {_C: Does.REFUSE, _A: Does.DECIDE},
 }
 _AGAIN = {
     State.EMPTY: {_C: Does.FENCE, _A: Does.FENCE},
     State.ONGOING: {_C: Does.FENCE, _A: Does.FENCE},
-    State.PREPARE_COMMIT: {_C: Does.WAIT, _A: Does.WAIT},
-    State.PREPARE_ABORT: {_C: Does.WAIT, _A: Does.WAIT},
     State.COMPLETE_COMMIT: {_C: Does.CONFIRM, _A: Does.REFUSE},
     State.COMPLETE_ABORT: {_C: Does.REFUSE, _A: Does.CONFIRM},
 }
@@ -182,8 +178,13 @@ class Transactional:
         return Code.NONE if pair.epoch == self.pair.epoch else Code.PRODUCER_FENCED
 
     def end(self, pair: Pair, now: int, new_id: Callable[[], int], *, commits: bool, bumps: bool) -> Decision:
-        """EndTxn. `bumps`: whether the request is of the protocol with an epoch for each transaction."""
-        over = bumps and pair == (self.previous_id, LAST_EPOCH) and self.pair.epoch == 0 and self.state not in DECIDED
+        """EndTxn. `bumps`: whether the request is of the protocol with an epoch for each transaction.
+
+        Then a transaction that is decided is looked at before the pair: its epochs may just be used up.
+        """
+        if bumps and self.state in DECIDED:
+            return Decision(Code.CONCURRENT_TRANSACTIONS)
+        over = bumps and pair == (self.previous_id, LAST_EPOCH) and self.pair.epoch == 0
         if pair.producer_id != self.pair.producer_id and not over:
             return Decision(Code.INVALID_PRODUCER_ID_MAPPING)
         does = self._does(pair, commits, over, bumps)
