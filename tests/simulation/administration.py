@@ -80,14 +80,14 @@ class Administration:
         return (Code.INVALID_CONFIG, told) if told else _FINE
 
     def _size_problem(self, wanted: Any) -> Problem:
-        replicas, partitions, up = wanted.replication_factor, wanted.num_partitions, len(self._state.up())
+        replicas, partitions, known = wanted.replication_factor, wanted.num_partitions, len(self._state.brokers)
         if replicas < -1 or replicas == 0:
             return Code.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0, or -1 to use the default value."
         if partitions < -1 or partitions == 0:
             return Code.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
-        if replicas > up:
+        if replicas > known:  # brokers that are down count too (StripedReplicaPlacer)
             told = f"Unable to replicate the partition {replicas} time(s): The target replication factor of {replicas} cannot be reached "
-            return Code.INVALID_REPLICATION_FACTOR, f"{told}because only {up} broker(s) are registered."
+            return Code.INVALID_REPLICATION_FACTOR, f"{told}because only {known} broker(s) are registered."
         return _FINE
 
     def _created(self, wanted: Any, version: int, *, only_checked: bool) -> dict[str, Any]:
@@ -123,6 +123,7 @@ class Administration:
                 replicas = len(topic.partitions[0].replicas)
                 first = len(topic.partitions)
                 topic.grow(self._state.spread(first, wanted.count - first, replicas))
+                topic.leave_sync(self._state.brokers.keys() - self._state.up())
             found.append(
                 CreatePartitionsResponse.CreatePartitionsTopicResult(
                     version=version, name=wanted.name, error_code=int(code), error_message=told

@@ -1,11 +1,13 @@
 """Ferry's own run in a world: its driver, lanes, fences and reports, from one simulated cluster to another, in one thread and on its time.
 
-Modules of Ferry and of kafka-python get the world's time in the place of `time`; confluent-kafka's client for changes is simulated too. The
-threads that only tell of progress do not run.
+Modules of Ferry and of kafka-python get the world's time and its random numbers; confluent-kafka's client for changes is simulated too. The
+threads that only tell of progress do not run. The same seed gives the same trace, if Python orders sets alike (PYTHONHASHSEED).
 """
 
 from __future__ import annotations
 
+import random
+import secrets
 import sys
 import time
 from collections.abc import Iterator
@@ -18,7 +20,7 @@ import pytest
 from tests.simulation.admin_client import WorldAdminClient
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.wires import connect_to
-from tests.simulation.world import World, WorldTime
+from tests.simulation.world import World, WorldSecrets, WorldTime
 
 from ferry.clusters.admin import cluster_admin
 from ferry.config import Flow, load_config
@@ -29,7 +31,7 @@ from ferry.ledger.open_flow import open_flow
 from ferry.ledger.run_report import RunReport
 from ferry.pipeline.run import copied
 
-TIMED = ("ferry.", "kafka.")
+INSIDE = ("ferry.", "kafka.")
 
 
 @contextmanager
@@ -41,10 +43,11 @@ def entered(world: World) -> Iterator[None]:
         for module in (driver, following_driver):
             patch.setattr(module, "beside", _nothing_beside)
         patch.setattr(driver, "named_when_slow", _nothing_beside)
-        stands_for_time = WorldTime(world)
+        stand_ins = {"time": (time, WorldTime(world)), "random": (random, world.random), "secrets": (secrets, WorldSecrets(world))}
         for name, module in list(sys.modules.items()):
-            if name.startswith(TIMED) and isinstance(module, ModuleType) and vars(module).get("time") is time:
-                patch.setattr(module, "time", stands_for_time)
+            for used, (real, stand_in) in stand_ins.items():
+                if name.startswith(INSIDE) and isinstance(module, ModuleType) and vars(module).get(used) is real:
+                    patch.setattr(module, used, stand_in)
         yield
 
 

@@ -78,7 +78,7 @@ class Partition:
     def leave_sync(self, broker: int) -> None:
         """A replica is not in sync any more. The last one stays: it may be elected again when it is back."""
         left = tuple(other for other in self.led.in_sync if other != broker)
-        if left:
+        if left and left != self.led.in_sync:
             self.led = self.led._replace(in_sync=left)
             self.replicate()
 

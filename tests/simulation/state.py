@@ -78,6 +78,7 @@ class Parked:
     ready: Callable[[], bool]
     act: Callable[[], None]  # answers; may let the request wait for something else
     queued: bool = False
+    timed: bool = False  # whether the caller knows when it is due
 
 
 class ClusterState:
@@ -115,15 +116,16 @@ class ClusterState:
         self._created += 1
         assignment, own = self.spread(0, partitions, replicas), dict(config or {})
         topic = Topic(name, self.new_id(), assignment, own, self.settings.topic_defaults)
+        topic.leave_sync(self.brokers.keys() - self.up())
         self.topics[name] = self.topic_ids[topic.topic_id] = topic
         return topic
 
     def spread(self, first: int, partitions: int, replicas: int) -> list[tuple[int, ...]]:
-        """Brokers for new partitions, the preferred leaders in turn."""
+        """Brokers for new partitions, the preferred leaders in turn; those that are down only if there are too few others."""
         up = self.up()
-        return [
-            tuple(up[(self._created + first + number + replica) % len(up)] for replica in range(replicas)) for number in range(partitions)
-        ]
+        down = [node for node in self.brokers if node not in up]
+        turns = [(self._created + first + number) % len(up) for number in range(partitions)]
+        return [tuple([*up[turn:], *up[:turn], *down][:replicas]) for turn in turns]
 
     def delete_topic(self, topic: Topic) -> None:
         del self.topics[topic.name], self.topic_ids[topic.topic_id]

@@ -25,12 +25,12 @@ class StepKind(Enum):
 
 
 class Step:
-    """`run` says whether it is done; if not, it must wait longer."""
+    """`run` says whether it is done; if not, it must wait longer. `timed`: whether the caller has decided when."""
 
-    __slots__ = ("about", "kind", "run")
+    __slots__ = ("about", "kind", "run", "timed")
 
     def __init__(self, kind: StepKind, about: str, run: Callable[[], bool]) -> None:
-        self.kind, self.about, self.run = kind, about, run
+        self.kind, self.about, self.run, self.timed = kind, about, run, False
 
     def __repr__(self) -> str:
         return f"<{self.kind.name} {self.about}>"

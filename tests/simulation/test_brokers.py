@@ -16,7 +16,7 @@ from kafka.protocol.admin import (
 from kafka.protocol.admin import DescribeUserScramCredentialsRequest as NotKnown
 from tests.simulation.asker import Asker, assert_as_decoded
 from tests.simulation.asks import EpochEnd, Fetch, ListOffsets, Produce
-from tests.simulation.asks_of_admins import ApiVersions, FindCoordinators, Metadata
+from tests.simulation.asks_of_admins import ApiVersions, CreateTopics, FindCoordinators, Metadata
 from tests.simulation.codes import Code
 from tests.simulation.partition import Partition
 from tests.simulation.steps import StepKind
@@ -181,6 +181,18 @@ def test_the_only_replica_comes_back_in_another_epoch(ask: Asker) -> None:
     ask.cluster.start(node)
     ask.cluster.settle()
     assert (partition.led.leader, partition.led.epoch) == (node, epoch + 2)
+
+
+def test_a_topic_may_have_replicas_on_a_broker_that_is_down(ask: Asker) -> None:
+    ask.cluster.kill(2)
+    ask.cluster.settle()
+    assert ask(CreateTopics("new", 2, replicas=3)).topics[0].error_code == 0
+    parts = ask.cluster.topic("new").partitions
+    assert [(part.replicas[-1], set(part.led.in_sync)) for part in parts] == [(2, {1, 3}), (2, {1, 3})]
+    ask.cluster.start(2)
+    ask.cluster.settle()
+    assert all(set(part.led.in_sync) == {1, 2, 3} for part in parts)
+    assert ask(CreateTopics("wide", replicas=4)).topics[0].error_code == Code.INVALID_REPLICATION_FACTOR
 
 
 def test_a_broker_that_is_cut_off(ask: Asker, partition: Partition) -> None:

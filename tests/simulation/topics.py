@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from uuid import UUID
 
@@ -80,6 +80,12 @@ class Topic:
     @property
     def is_internal(self) -> bool:
         return self.name in INTERNAL
+
+    def leave_sync(self, brokers: Iterable[int]) -> None:
+        """Of new partitions: these brokers are down."""
+        for partition in self.partitions:
+            for broker in brokers:
+                partition.leave_sync(broker)
 
     def grow(self, assignment: Sequence[tuple[int, ...]]) -> None:
         """Add partitions with these replicas."""

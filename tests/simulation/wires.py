@@ -16,10 +16,12 @@ import kafka.errors as kafka_errors
 import kafka.net.connection
 import pytest
 from tests.simulation.steps import Reply
-from tests.simulation.world import World
+from tests.simulation.world import Fate, World
 
 from ferry.clusters.net import connections, event_loop
 
+# The longest that a late answer takes: more than any of Ferry's time-outs.
+LATE_SECONDS = 60.0
 Exchange = tuple[int, Any]  # correlation id, and request or answer
 
 
@@ -78,6 +80,7 @@ class WorldTransport:
         self._queue: deque[Exchange] = deque()
         self._busy, self._open, self._arrived = False, True, 0.0
         self.last_activity = world.now
+        world.hung_up.setdefault((id(self._cluster), self._node), []).append(self._lose)
 
     def get_protocol(self) -> Any:
         return self._protocol
@@ -110,14 +113,22 @@ class WorldTransport:
             return
         self._busy = True
         number, request = self._queue.popleft()
-        self._world.requests += 1
-        self._cluster.submit(request, self._node).then(lambda reply: self._answered(number, reply))
-
-    def _answered(self, number: int, reply: Reply) -> None:
-        if reply.lost:
-            self._world.after(self._world.delay(), lambda: self.abort(kafka_errors.KafkaConnectionError("socket disconnected")))
+        fate = self._world.fate()
+        self._world.note(f"{self._address[1]} {request.name}: {fate.value}")
+        if fate is Fate.NOT_ASKED:
+            self._lose()
         else:
-            self._world.after(self._world.delay(), lambda: self._deliver((number, reply.answer)))
+            self._cluster.submit(request, self._node).then(lambda reply: self._answered(number, reply, fate))
+
+    def _answered(self, number: int, reply: Reply, fate: Fate) -> None:
+        if reply.lost or fate is Fate.UNANSWERED:
+            self._lose()
+        else:
+            late = self._world.random.random() * LATE_SECONDS if fate is Fate.LATE else 0.0
+            self._world.after(self._world.delay() + late, lambda: self._deliver((number, reply.answer)))
+
+    def _lose(self) -> None:
+        self._world.after(self._world.delay(), lambda: self.abort(kafka_errors.KafkaConnectionError("socket disconnected")))
 
     def _deliver(self, exchange: Exchange) -> None:
         self._busy = False

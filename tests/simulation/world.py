@@ -9,6 +9,8 @@ from __future__ import annotations
 import heapq
 import time as real
 from collections.abc import Callable
+from enum import Enum
+from functools import partial
 from itertools import count
 from random import Random
 from typing import Any
@@ -28,18 +30,27 @@ class NothingHappens(AssertionError):
     """Somebody waits without end, and nothing is left to happen."""
 
 
-class World:
-    """`now`: seconds since 1970. `clusters`: by the addresses of their brokers."""
+class Fate(Enum):
+    """What becomes of a request."""
 
-    def __init__(self, seed: int = 0, latency: float = LATENCY, step: float = STEP) -> None:
-        self.random = Random(seed)
+    WHOLE = "it is answered"
+    NOT_ASKED = "the connection is closed before the broker has it"
+    UNANSWERED = "the broker does it, and the connection is closed before the answer"
+    LATE = "the answer takes seconds"
+
+
+class World:
+    """`now`: seconds since 1970. `clusters`: by the addresses of their brokers. `mishaps`: how likely it is that a message has one."""
+
+    def __init__(self, seed: int = 0, *, latency: float = LATENCY, step: float = STEP, mishaps: float = 0.0) -> None:
+        self.random, self.mishaps = Random(seed), mishaps
         self.now = BEGIN / 1_000
         self.clusters: dict[tuple[str, int], tuple[SimulatedCluster, int]] = {}
-        self.requests = 0  # how many were handed to brokers
+        self.trace: list[str] = []  # what has happened, with the seconds since the beginning
+        self.hung_up: dict[tuple[int, int], list[Callable[[], None]]] = {}  # how to close the connections, by cluster and broker
         self._latency, self._step = latency, step
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
-        self._begun: set[int] = set()  # steps, by identity, whose time is drawn
 
     def add(self, cluster: SimulatedCluster) -> None:
         """Make a cluster part of the world."""
@@ -49,6 +60,16 @@ class World:
 
     def _look(self, cluster: SimulatedCluster) -> None:
         self.after(LOOK, lambda: self._look(cluster))
+
+    def fail(self, cluster: SimulatedCluster, node: int) -> None:
+        """A broker is gone at once, with the connections to it."""
+        cluster.kill(node)
+        for close in self.hung_up.pop((id(cluster), node), []):
+            close()
+
+    def note(self, text: str) -> None:
+        """Add a line to the trace."""
+        self.trace.append(f"{self.now - BEGIN / 1_000:.6f} {text}")
 
     def at(self, moment: float, act: Callable[[], None]) -> None:
         """Do something then, or now if that is over."""
@@ -61,9 +82,15 @@ class World:
         """How long the next message takes."""
         return self.random.random() * self._latency
 
+    def fate(self) -> Fate:
+        """What becomes of the next request."""
+        if not self.mishaps or self.random.random() >= self.mishaps:
+            return Fate.WHOLE
+        return self.random.choice((Fate.NOT_ASKED, Fate.UNANSWERED, Fate.LATE))
+
     def wait(self, seconds: float | None) -> None:
         """Let one thing happen, or that much time pass. None: something must happen."""
-        self.look_at_clusters()
+        self._look_at_clusters()
         until = None if seconds is None else self.now + seconds
         if self._events and (until is None or self._events[0][0] <= until):
             moment, _, act = heapq.heappop(self._events)
@@ -88,25 +115,23 @@ class World:
     def _all(self) -> list[SimulatedCluster]:
         return list({id(cluster): cluster for cluster, _ in self.clusters.values()}.values())
 
-    def look_at_clusters(self) -> None:
+    def _look_at_clusters(self) -> None:
         """Draw times for steps that are new, and remember when requests that wait are due."""
         for cluster in self._all():
             for step in cluster.steps:
-                if id(step) not in self._begun:
-                    self._begun.add(id(step))
-                    self.after(self.random.random() * self._step, lambda cluster=cluster, step=step: self._run(cluster, step))  # type: ignore[misc]
+                if not step.timed:
+                    step.timed = True
+                    self.after(self.random.random() * self._step, partial(self._run, cluster, step))
             for parked in cluster.state.parked:
-                if id(parked) not in self._begun:
-                    self._begun.add(id(parked))
+                if not parked.timed:
+                    parked.timed = True
                     self.at(parked.due / 1_000, lambda: None)
 
     def _run(self, cluster: SimulatedCluster, step: Step, pause: float = 0.001) -> None:
-        if step not in cluster.steps:
-            return
         if cluster.run(step):
-            self._begun.discard(id(step))
+            self.note(f"{cluster.state.settings.cluster_id}: {step!r}")
         else:
-            self.after(pause, lambda: self._run(cluster, step, min(2 * pause, AGAIN)))
+            self.after(pause, partial(self._run, cluster, step, min(2 * pause, AGAIN)))
 
 
 class WorldTime:
@@ -129,3 +154,13 @@ class WorldTime:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(real, name)
+
+
+class WorldSecrets:
+    """Stands for the module `secrets`."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def token_hex(self, size: int) -> str:
+        return self._world.random.randbytes(size).hex()
