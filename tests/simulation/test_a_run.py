@@ -63,7 +63,7 @@ def _until_copied(world: World, flow: Flow, name: str) -> None:
     """Run again, after a pause, while errors pass."""
     for number in range(10):
         try:
-            run_flow(flow, f"{name}-{number}")
+            run_flow(flow, f"{name}-{number}").raise_for_outcome()
         except FerryError as problem:
             if problem.retry is not RetryRule.RETRY:
                 raise
