@@ -7,6 +7,7 @@ import pty
 import sys
 import termios
 from collections.abc import Iterator
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -53,6 +54,7 @@ def test_the_title_of_a_panel_says_what_its_verdict_says(health: str, told: str)
     assert (panel.border_style == "green") is (health == "healthy")
     assert f"A->B: {told} for 100 s" in drawn(entry, 1000.0)
     assert "last run refused (r)" in drawn(entry, 1000.0)
+    assert f"A->B: 1 group not synced, {entry.state} for" in drawn(replace(entry, health="lagging", word="1 group not synced"), 1000.0)
 
 
 @pytest.fixture

@@ -403,6 +403,20 @@ def test_copies_that_are_gone_with_a_remote_topic_are_summed_once() -> None:
 def test_a_stopped_topic_does_not_hide_which_others_are_fine() -> None:
     known = seen(IDLE, BEHIND, stopped=(replace(STOP, topic="clicks"),))
     assert str(verdict_of(known, NOW)).endswith("; 10 records behind, the oldest 30 s old; up to date: orders")
+    held = replace(HELD, held=TopicPartition("A.orders", 0))
+    for not_fine in ({"missing": (GAP,)}, {"losses": (LOSS,)}, {"expired": (LOSS,)}, {"last_stable_lags": (held,)}, {"stopped_cut": 1}):
+        assert "up to date: orders" not in str(verdict_of(replace(known, **not_fine), NOW)), not_fine
+
+
+def test_topics_beyond_a_list_that_is_cut_are_counted() -> None:
+    assert str(verdict_of(replace(HEALTHY, left_out=DROPPED, left_out_cut=7), NOW)).startswith(
+        "A->B is healthy, but 8 topics are not copied: payments, and 7 more"
+    )
+
+
+def test_the_time_of_a_run_that_goes_on_is_that_of_the_machine_that_runs_it() -> None:
+    ahead = {**run("running"), "started": "2027-01-15T08:05:00+00:00", "finished": None}
+    assert "a run began 0 s ago, at 2027-01-15T08:05:00+00:00" in str(verdict_of(seen(newest_run=ahead), NOW))
 
 
 def test_a_group_that_is_held_up_does_not_make_the_flow_lag() -> None:
@@ -425,10 +439,15 @@ def test_status_says_once_what_is_true_of_all_stopped_partitions() -> None:
     assert [text for text in whole if text.startswith("STOPPED")] == [f"STOPPED: {failure}" for failure in (*failures, DENIED)]
 
 
-@pytest.mark.parametrize(("interval", "then"), [(600.0, "; then the next scheduled run begins"), (None, "")])
-def test_status_says_what_comes_after_a_run_that_follows(interval: float | None, then: str) -> None:
-    known = seen(following={"run_id": "r1", "since": "01:35", "until": "01:37"}, interval_seconds=interval)
-    assert f"A->B follows since 01:35 until 01:37{then}" in map(str, status_parts(known, every=False, now=NOW))
+def test_status_says_until_when_a_run_follows() -> None:
+    known = seen(following={"run_id": "r1", "since": "01:35", "until": "01:37"})
+    assert "A->B follows since 01:35 until 01:37" in map(str, status_parts(known, every=False, now=NOW))
+
+
+def test_status_names_every_stopped_partition_if_asked() -> None:
+    failures = tuple(PartitionFailure("t", number, "PartitionUnavailable", "no leader") for number in range(50))
+    lines = map(str, status_parts(seen(stopped=failures), every=True, now=NOW))
+    assert [text for text in lines if text.startswith("STOPPED")] == [f"STOPPED: {failure}" for failure in failures]
 
 
 def test_status_knows_no_airflow_so_it_names_a_pause_as_a_cause() -> None:
@@ -448,6 +467,7 @@ def test_a_next_step_names_commands_to_paste() -> None:
         (HEALTHY, "A->B: nothing is left to copy; ferry status also looks for records that a seed left out"),
         (replace(HEALTHY, left_out=DROPPED), "A->B: 1 topic is not copied: payments; otherwise nothing is left to copy; ferry status also"),
         (seen(lagging()), "A->B is 10 records behind, the oldest 30 s old"),
+        (seen(lagging(), left_out=DROPPED), "A->B: 1 topic is not copied: payments; 10 records behind, the oldest 30 s old"),
         (seen(losses=(LOSS,)), "A->B has lost records: "),
     ],
 )

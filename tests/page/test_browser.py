@@ -40,7 +40,7 @@ SEEN = {
         "Healthy",
         (
             "Following since",
-            "then the next scheduled run",
+            "until",
             "40 records",
             " s; the newest records were committed less than 0.1 s ago",
         ),

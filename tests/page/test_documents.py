@@ -67,6 +67,7 @@ def test_a_run_that_follows_says_until_when() -> None:
         ([{"retention_seconds": 600.0}, {"lag_records": 1, "lag_seconds": 9.0, "headroom_seconds": 60.0}], "1970-01-01T00:17:40+00:00"),
         ([{"retention_seconds": 600.0}, {"lag_records": 1, "lag_seconds": -1.0}], None),
         ([{}], None),
+        ([{"retention_seconds": 9_223_372_036_854_775.807}], None),
     ],
 )
 def test_an_old_read_says_until_when_the_source_keeps_what_is_not_copied(changes: list[dict[str, float]], kept: str | None) -> None:

@@ -19,7 +19,7 @@ from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit
 from ferry.monitoring.missing import Missing
 from ferry.monitoring.verdict import verdict_of
-from ferry.page.flow_reading import LOSSES_NAMED, MISSING_NAMED, OPEN_NAMED, STOPPED_NAMED, _cut
+from ferry.page.flow_reading import LEFT_OUT_NAMED, LOSSES_NAMED, MISSING_NAMED, OPEN_NAMED, STOPPED_NAMED, _cut
 from ferry.page.overview import SORTS, overview_from, page_of_topics
 
 pytestmark = pytest.mark.unit
@@ -110,11 +110,11 @@ def test_the_totals_count_also_what_was_cut() -> None:
     (held,) = HEALTH.last_stable_lags
     lags = (replace(held, overdue=False),) * OPEN_NAMED + (held,)
     whole = FlowHealth("A->B", (row("a"),), lags, losses=losses, stopped=stopped, missing=(GAP,) * (MISSING_NAMED + 1))
-    expected = Skipped("payments", "it was copied before", True)
-    whole = replace(whole, left_out=(Skipped("other", "not in topics", False), expected))
+    expected = (Skipped("payments", "it was copied before", True),) * (LEFT_OUT_NAMED + 2)
+    whole = replace(whole, left_out=(Skipped("other", "not in topics", False), *expected))
     found = _cut(whole)
     assert (found.losses_total, found.lost_records) == (len(losses), 2 * len(losses))
     assert (len(found.losses), len(found.stopped), found.stopped_cut, len(found.missing)) == (LOSSES_NAMED, STOPPED_NAMED, 5, MISSING_NAMED)
     assert (len(found.last_stable_lags), found.held) == (OPEN_NAMED, (held,)), "what has been open for too long comes first"
-    assert found.left_out == (expected,), "the page has lines about all of them"
+    assert (found.left_out, found.left_out_cut) == (expected[:-2], 2), "the page has lines about all of them"
     assert verdict_of(found, 0.0).reasons[:2] == verdict_of(whole, 0.0).reasons[:2]

@@ -101,6 +101,7 @@ def test_with_a_source_that_does_not_answer(room: Room, run_flow: RunFlow) -> No
     ended, document = room.command("failover", "--yes", config=away)
     assert (ended.exit_code, document["stage"], document["positions_from"]) == (0, "failed-over", "checkpoints")
     assert document["source_away"]
+    assert document["known_until"], "records were copied, so it is known until when"
     assert {(entry["topic"], entry["end"], entry["start"]) for entry in document["missing"]} == {(room.topic, None, 30)}
     assert read_on(room.target, reader, room.remote) == from_record({0: 5, 1: 15}, 60)
     assert [entry["action"] for group in document["groups"] if group["group"] == eager for entry in group["partitions"]] == [

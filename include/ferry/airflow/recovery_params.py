@@ -1,4 +1,4 @@
-"""What Airflow needs to parse the failover, failback and cut-over DAGs: ids, forms, runbooks."""
+"""What Airflow needs to parse the failover, failback and cut-over DAGs: forms, runbooks."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -96,10 +96,13 @@ def _note(entry: PartitionStatus, errors: Mapping[tuple[str, int], str]) -> str:
 
 
 def _stopped(found: FlowHealth, told: str) -> Iterator[str]:
-    """What `told` does not say about the stopped partitions, once for all partitions of which it is true."""
+    """What `told` does not say about the stopped partitions, once for all of which it is true. If it says nothing: a line for each."""
+    if not told:
+        yield from (f"STOPPED: {failure.where}: {failure.error}: {failure.problem}" for failure in found.stopped)
+        return
     left = defaultdict[tuple[str, str], list[str]](list)
     for failure in found.stopped:
-        parts = (part for part in failure.problem.split("; ") if not told or (part not in told and " is gone" not in part))
+        parts = (part for part in failure.problem.split("; ") if part not in told and " is gone" not in part)
         left[failure.error, "; ".join(parts)].append(failure.where)
     yield from (f"STOPPED: {some_of(places)}: {error}: {problem}" for (error, problem), places in left.items() if problem)
 
@@ -107,8 +110,7 @@ def _stopped(found: FlowHealth, told: str) -> Iterator[str]:
 def _notes(found: FlowHealth, told: str, *, every: bool) -> Iterator[str]:
     """`told`: what the verdict says."""
     if found.following is not None:
-        then = "; then the next scheduled run begins" if found.interval_seconds is not None else ""
-        yield f"{found.flow} follows since {found.following['since']} until {found.following['until']}{then}"
+        yield f"{found.flow} follows since {found.following['since']} until {found.following['until']}"
     if found.gone is not None:
         when = f"since {found.gone['since']} until {found.gone['until']}"
         yield f"run {found.gone['run_id']} should follow {when}, but it does not go on: start the next run"

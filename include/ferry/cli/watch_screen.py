@@ -45,7 +45,7 @@ def one_line(entry: FlowFrame) -> str:
 
 def _panel(entry: FlowFrame, now: float, interval: float, width: int) -> Panel:
     colour, age = _ILL.get(entry.health, _COLOURS[entry.state]), now - entry.at
-    ill = f"{entry.health.replace('_', ' ')}, " if entry.health in _ILL else ""
+    ill = f"{entry.word or entry.health.replace('_', ' ')}, " if entry.health in _ILL else ""
     # While a look hangs, the panel is old: nobody knows whether the state lasts.
     old = age > 2 * interval + GRACE_SECONDS
     title = Text(f"{entry.flow}: {ill}{entry.state} for {_span(max(0.0, (entry.at if old else now) - entry.since))}", style=colour)

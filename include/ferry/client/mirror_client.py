@@ -32,7 +32,7 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class MirrorClient:
-    """Reads one cluster, normally a target. A context manager; `close` ends it."""
+    """Reads one cluster, normally a target. A context manager; `close` ends it for good. Not for several threads."""
 
     replication_policy: ReplicationPolicy  # interprets names
 

@@ -5,7 +5,7 @@ to different clusters can be under way at the same time.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Self
 
@@ -52,10 +52,10 @@ class OpenCluster(ConnectedCluster):
                 pass
 
     def close(self) -> None:
+        super().close()
         if "admin" in self.__dict__:
             self.admin.close()
             del self.admin
-        super().close()
 
 
 class OpenClusters:
@@ -72,10 +72,9 @@ class OpenClusters:
         self.close()
 
     def close(self) -> None:
-        for cluster in self._clusters:
-            cluster.close()
-        for loop in self._loops:
-            loop.close()
+        for close in [opened.close for opened in self._clusters] + [loop.close for loop in self._loops]:
+            with suppress(Exception):  # their work is done, and the others must close too
+                close()
 
     def of(self, cluster: Cluster) -> OpenCluster:
         """The open cluster for this config; the same one for equal configs."""

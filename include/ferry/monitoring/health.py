@@ -64,6 +64,7 @@ class FlowHealth:
     losses_cut: int = 0
     lost_records_cut: int = 0
     stopped_cut: int = 0
+    left_out_cut: int = 0  # of those that people expect to be copied
 
     @cached_property
     def counted(self) -> tuple[PartitionStatus, ...]:

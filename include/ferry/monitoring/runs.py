@@ -171,8 +171,8 @@ def ago(run: Mapping[str, Any], now: float) -> str:
 
 def told_under_way(run: Mapping[str, Any], now: float) -> str:
     """In words. The id of a run in Airflow looks like a time, but it is not the time when the run began."""
-    seconds = seconds_since(run, now)
-    began = f"{ago(run, now)}, at {time_text(round((now - seconds) * 1000))}," if seconds >= 0 else ""
+    started = run.get("started")
+    began = f"{ago(run, now)}, at {time_text(round(datetime.fromisoformat(started).timestamp() * 1000))}," if started else ""
     return f"a run began{began} and has not ended (id {run['run_id']})"
 
 

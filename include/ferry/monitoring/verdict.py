@@ -125,8 +125,10 @@ class Verdict:
         """One line for the end of a run. A run does not look for what a seed left out, so it calls no flow healthy or up to date."""
         if self.health is not Health.HEALTHY:
             return str(self)
-        without = self.not_copied and f"{self.not_copied}; otherwise "
-        return f"{self.flow}: {without}{_NOTHING_LEFT}" if self.behind == UP_TO_DATE else f"{self.flow} is {self.behind}"
+        without = self.not_copied and f"{self.not_copied}; "
+        if self.behind == UP_TO_DATE:
+            return f"{self.flow}: {without}{'otherwise ' if without else ''}{_NOTHING_LEFT}"
+        return f"{self.flow}: {without}{self.behind}" if without else f"{self.flow} is {self.behind}"
 
     def document(self) -> dict[str, Any]:
         """The keys that JSON documents have of it."""
@@ -194,14 +196,17 @@ def _last_run(health: FlowHealth, now: float, lags: bool) -> str:
 
 def _not_copied(health: FlowHealth) -> str:
     names = [entry.what for entry in health.left_out if entry.expected]
-    told = f"{count_of(len(names), 'topic')} {'is' if len(names) == 1 else 'are'} not copied: {_named(names, len(names), ', ')}"
+    total = len(names) + health.left_out_cut
+    told = f"{count_of(total, 'topic')} {'is' if total == 1 else 'are'} not copied: {_named(names, total, ', ')}"
     return told if names else ""
 
 
 def _fine(health: FlowHealth) -> list[str]:
-    """The topics of which everything is copied."""
-    stopped = {failure.topic for failure in health.stopped} | {entry.held.topic for entry in health.held}
-    return sorted({entry.topic for entry in health.counted} - {entry.topic for entry in health.counted if entry.lag_records} - stopped)
+    """The topics of which everything is copied; none if the list of stopped partitions is cut."""
+    not_fine = {entry.topic for entry in health.counted if entry.lag_records}
+    not_fine |= {entry.topic for entry in (*health.losses, *health.expired)} | {entry.topic for entry in health.missing}
+    not_fine |= {entry.topic for entry in health.stopped} | {entry.topic for entry in health.held}
+    return [] if health.stopped_cut else sorted({entry.topic for entry in health.counted} - not_fine)
 
 
 def not_counted(health: FlowHealth) -> list[str]:

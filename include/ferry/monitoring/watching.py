@@ -78,6 +78,7 @@ class FlowFrame:
     losses: int = 0
     warnings: tuple[str, ...] = ()
     health: str = ""
+    word: str = ""  # as of Verdict
     verdict: str = ""
     next_step: str = ""
     run: Mapping[str, Any] | None = field(default=None, hash=False)
@@ -118,6 +119,7 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
         losses=health.losses_total,
         warnings=(*(reason.text for reason in verdict.reasons[1:]), *((unread,) if lag.unknown_ages else ())),  # the verdict has the first
         health=verdict.health.value,
+        word=verdict.word,
         verdict=str(verdict),
         next_step=verdict.next_step,
         run=health.newest_run,

@@ -5,6 +5,7 @@ next step). While a problem lasts, an answer keeps the data of the last good rea
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -142,9 +143,12 @@ def _uncopied_until(health: FlowHealth, read_at: float | None) -> str | None:
     rows = health.counted
     kept = [row.headroom_seconds if row.lag_records else row.retention_seconds for row in rows]
     first = min((seconds for seconds in kept if seconds is not None), default=None)
-    if read_at is None or first is None or any(row.age_unknown for row in rows):
+    older = not_counted(health) or health.missing or any(row.age_unknown for row in rows)
+    if read_at is None or first is None or older:
         return None
-    return datetime.fromtimestamp(read_at + first, UTC).isoformat(timespec="seconds")
+    with suppress(ValueError, OverflowError, OSError):  # a time that no calendar has: the source deletes nothing
+        return datetime.fromtimestamp(read_at + first, UTC).isoformat(timespec="seconds")
+    return None
 
 
 def _command(verdict: Verdict, health: FlowHealth) -> str:

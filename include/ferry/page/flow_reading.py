@@ -44,11 +44,12 @@ def read_overview(flow: Flow) -> dict[str, Any]:
 
 def _cut(health: FlowHealth) -> FlowHealth:
     """With short lists, and without those that an overview has in another form."""
-    more = health.losses[LOSSES_NAMED:]
+    more, left_out = health.losses[LOSSES_NAMED:], tuple(entry for entry in health.left_out if entry.expected)
     return replace(
         health,
         partitions=(),
-        left_out=tuple(entry for entry in health.left_out if entry.expected)[:LEFT_OUT_NAMED],
+        left_out=left_out[:LEFT_OUT_NAMED],
+        left_out_cut=len(left_out[LEFT_OUT_NAMED:]),
         last_stable_lags=tuple(sorted(health.last_stable_lags, key=lambda held: not held.overdue)[:OPEN_NAMED]),
         losses=health.losses[:LOSSES_NAMED],
         losses_cut=len(more),

@@ -60,7 +60,7 @@ def not_copied(planned: RunPlan, flow: Flow) -> tuple[NotCopied, ...]:
 def perhaps_not_copied(opened: OpenFlow) -> tuple[tuple[NotCopied, ...], int | None]:
     """The position of each partition, and when (ms) records were last copied; None: not known. For a source that does not answer."""
     flow = opened.flow
-    records = opened.target.reader().read(flow.state_topic)
+    records = list(opened.target.reader().read(flow.state_topic))
     heads = fold_state(((record.key, record.value) for record in records), place_of(flow.target, flow.state_topic)).heads
     is_heartbeats = flow.is_heartbeats
     copied = [head for _, head in sorted(heads.items()) if not is_heartbeats(head.topic)]

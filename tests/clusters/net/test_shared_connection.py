@@ -81,6 +81,18 @@ def test_a_connection_is_lent_again_and_closed_at_the_end(sides: tuple[Cluster, 
     assert is_closed(first)
 
 
+def test_a_client_that_cannot_close_keeps_nothing_else_open(sides: tuple[Cluster, Cluster]) -> None:
+    class Stuck:
+        def close(self) -> None:
+            raise RuntimeError
+
+    with OpenClusters() as clusters:
+        source, target = map(clusters.of, sides)
+        source.__dict__["admin"] = Stuck()
+        clients = used(source), used(target)
+    assert all(map(is_closed, clients))
+
+
 def test_equal_configs_have_one_open_cluster(sides: tuple[Cluster, Cluster], clusters: OpenClusters) -> None:
     again = load_config(sides[0].path).flow("B->A").target
     assert again is not sides[0]

@@ -85,7 +85,7 @@ const nothing = (flow) => (flow.not_copied || ["failing", "missing", "loss"].inc
 const waits = (flow) => (flow.totals.lag_records ? records(flow.totals.lag_records) : flow.not_counted.join(", ") || nothing(flow));
 
 /** What is known of a flow that cannot be read: nothing of now. */
-const Unread = ({ flow }) => html`<${Tile} name="Behind">unknown <small>when last read, <${When} at=${flow.read_at} />: ${flow.totals.lag_records ? records(flow.totals.lag_records) : "nothing"}</small><//>
+const Unread = ({ flow }) => html`<${Tile} name="Behind">unknown <small>when last read, <${When} at=${flow.read_at} />: ${waits(flow)}</small><//>
   ${flow.uncopied_until && html`<${Tile} name="Headroom">${headroom((Date.parse(flow.uncopied_until) - Date.now()) / 1000, true)} <small>${HEADROOM}</small><//>`}`;
 
 /** Why Airflow shows a run as failed whose copy did not fail: the reasons of the flow are what was broken. */
@@ -124,7 +124,7 @@ function Card({ flow, go, again }) {
       ${!gone && totals?.lag_records > 0 && html`${totals.lag_bytes >= 0 && html`<${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>`}
         <${Tile} name="Oldest uncopied">${oldest(totals.lag_seconds, totals.lag_records)}<//>
         <${Tile} name="Headroom" exactly=${HEADROOM}>${headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)} <small>until the source<br />deletes it</small><//>`}
-      ${(run || flow.read_at) && html`<${Tile} name=${since ? "Following since" : ["running", "queued"].includes(run?.state) ? "This run" : "Last run"}>${since ? html`<${Clock} at=${since} /> ${flow.under_way.until && html`<small>until <${Clock} at=${flow.under_way.until} />${flow.schedule && ", then the next scheduled run"}</small>`}` : run ? html`${run.state === "running" && "began "}<${When} at=${run.finished || run.started} /> <small><${Outcome} run=${run} />${gone && run.failed.length > 0 && `: ${run.failed[0].problem}`}${run.records > 0 && `, ${records(run.records)} copied`}${alsoFailed(run)}</small>` : "No run yet"}<//>`}
+      ${(run || flow.read_at) && html`<${Tile} name=${since ? "Following since" : ["running", "queued"].includes(run?.state) ? "This run" : "Last run"}>${since ? html`<${Clock} at=${since} /> ${flow.under_way.until && html`<small>until <${Clock} at=${flow.under_way.until} /></small>`}` : run ? html`${run.state === "running" && "began "}<${When} at=${run.finished || run.started} /> <small><${Outcome} run=${run} />${gone && run.failed.length > 0 && `: ${run.failed[0].problem}`}${run.records > 0 && `, ${records(run.records)} copied`}${alsoFailed(run)}</small>` : "No run yet"}<//>`}
     </dl>
     ${totals?.lag_records > 0 && flow.not_counted.length > 0 && html`<p>Not counted: ${flow.not_counted.join(", ")}.</p>`}
     <div class="card-foot">
