@@ -101,6 +101,11 @@ class ClusterState:
         """Whether every transaction has an epoch of its own (transaction.version 2, KIP-890)."""
         return self.settings.transaction_version >= 2
 
+    @property
+    def fences_twice(self) -> bool:
+        """Whether an abort by the coordinator raises the epoch twice."""
+        return self.settings.release == (4, 0)
+
     def next_producer_id(self) -> int:
         return next(self._producer_ids)
 

@@ -167,6 +167,19 @@ def test_an_init_with_the_pair_of_an_open_transaction(writer: Writer) -> None:
     assert writer.init(holding="w") == (0 if writer.bumps else Code.PRODUCER_FENCED)
 
 
+def test_kafka_4_0_fences_the_holder_whose_transaction_it_aborts() -> None:
+    ask = Asker(release=(4, 0))
+    ask.memory.topic_ids["t"] = ask.cluster.create_topic("t").topic_id
+    ask.cluster.state.coordinator(1, "")
+    ask(Init("x"))
+    assert ask(Produce("t", writer="w", id="x")).partitions[0].error_code == 0
+    assert ask(Init("x", holding="w")).error_code == Code.CONCURRENT_TRANSACTIONS
+    ask.cluster.settle()
+    assert ask(Init("x", holding="w")).error_code == Code.PRODUCER_FENCED
+    ask(Init("x", writer="new"))
+    assert ask.memory.pair("new") == (0, 3)
+
+
 def test_a_refused_init_aborts_too(writer: Writer) -> None:
     writer.init()
     writer.init(writer="new")

@@ -36,6 +36,7 @@ class TransactionCoordinators:
         known = self.ids.get(name)
         if known is None:
             known = self.ids[name] = Transactional(name, Pair(self._state.next_producer_id(), NOBODY), timeout)
+            known.twice = self._state.fences_twice
         decision = known.init(timeout, expected, self._state.next_producer_id, bumps=self._state.bumps)
         return self._decided(known, decision)
 

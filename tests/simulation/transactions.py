@@ -110,6 +110,7 @@ class Transactional:
     next_id: int = NOBODY  # the producer id after the markers, if epochs are used up
     partitions: dict[Key, None] = field(default_factory=dict)  # in the order in which they were added
     started: int = NOBODY
+    twice: bool = False  # whether `fence` raises the epoch twice
 
     @property
     def commits(self) -> bool:
@@ -211,8 +212,11 @@ class Transactional:
     def fence(self, new_id: Callable[[], int], *, bumps: bool) -> None:
         """Abort the open transaction without its holder: by an init, or because its time is over.
 
-        Before transaction.version 2 this fences the holder; since then its next init finds its pair as the one before (KAFKA-19367).
+        Before transaction.version 2 this fences the holder; since then its next init finds its pair as the one before. Kafka 4.0 raises the
+        epoch twice, and so fences the holder too (`twice`; KAFKA-19367).
         """
+        if bumps and self.twice:
+            self.pair = Pair(self.pair.producer_id, self.pair.epoch + 1)
         self._decide(new_id, commits=False, bumps=bumps)
         if not bumps:
             self.pair, self.last_epoch = Pair(self.pair.producer_id, self.pair.epoch + 1), NOBODY
