@@ -16,11 +16,26 @@ pytestmark = pytest.mark.unit
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "include" / "ferry"
 ROOMS = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
-LOWEST = {"errors", "ending", "cache"}
+LOWEST = {"errors", "ending", "cache", "clock"}
 MOST_LINES = 450
 MOST_DECISIONS = 15
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DECISIONS = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.match_case)
+# What differs from one run to the next. Code takes it from ferry/clock.py, and by the name of that module: a test may put others there.
+FROM_THE_CLOCK = re.compile(
+    r"(time|random|secrets|sched|asyncio|queue|multiprocessing|concurrent\.futures\.\w+Executor)\b"
+    r"|threading\.(?!R?Lock$|current_thread$|main_thread$)|uuid\.uuid[14]$|os\.(times|urandom|getrandom)$"
+    r"|datetime\.(datetime\.(now|utcnow|today)|date\.today)$"
+)
+# Packages for people and for other systems, beside the path of a run.
+BESIDE_RUNS = ("ferry.airflow", "ferry.cli", "ferry.page", "ferry.sandbox", "ferry.spark")
+TAKEN_ELSEWHERE = {
+    "ferry.alerting.delivering": {"asyncio", "asyncio.run", "asyncio.wait_for"},  # callbacks of Airflow, after a run
+    "ferry.config.assertions": {"uuid.uuid4"},  # of a login
+    "ferry.config.stores": {"secrets", "secrets.token_hex"},  # a password
+    "ferry.copying.lane_runner": {"concurrent.futures.ThreadPoolExecutor"},  # calls of users' listeners
+    "ferry.ending": {"secrets", "secrets.token_hex"},  # the name of a directory
+}
 BEGIN = re.compile(r"^Begin with `([\w/]+)\.py`", re.MULTILINE)
 
 
@@ -50,7 +65,7 @@ def test_the_drawing_has_the_floors_that_lint_checks() -> None:
     assert set().union(*separators[:-1]) == {"|"}
     assert separators[-1] == {":"}
     assert "Only in the lowest layer `ending` imports `errors`." in page.replace("\n", " ")
-    assert {name: _imported(name) & LOWEST for name in LOWEST} == {"errors": set(), "ending": {"errors"}, "cache": set()}
+    assert {name: found for name in LOWEST if (found := _imported(name) & LOWEST)} == {"ending": {"errors"}}
     assert contract["exhaustive"], "a new room must get a floor"
     assert of_clusters["exhaustive"]
     assert not settings["exclude_type_checking_imports"]
@@ -117,6 +132,52 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 def test_a_circle_is_found(statement: str) -> None:
     modules = {"ferry.a": ast.parse("from ferry.b import x"), "ferry.b": ast.parse(statement), "ferry.c": ast.parse("import ferry.a")}
     assert set(_circle({name: _imports(module, modules) for name, module in modules.items()})) == {"ferry.a", "ferry.b"}
+
+
+def _past_the_clock(module: ast.Module) -> set[str]:
+    """What a module takes of FROM_THE_CLOCK, in full names; and names that it imports from clock.py, which no test could replace."""
+    names: dict[str, str] = {}
+    for node in ast.walk(module):
+        if isinstance(node, ast.ImportFrom):
+            names |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {
+                alias.asname or alias.name.partition(".")[0]: alias.name if alias.asname else alias.name.partition(".")[0]
+                for alias in node.names
+            }
+
+    def full(node: ast.AST) -> str:
+        if isinstance(node, ast.Attribute) and (before := full(node.value)):
+            return f"{before}.{node.attr}"
+        return names.get(node.id, "") if isinstance(node, ast.Name) else ""
+
+    used = {full(node) for node in ast.walk(module)} | set(names.values())
+    return {name for name in used if FROM_THE_CLOCK.match(name)} | {name for name in names.values() if name.startswith("ferry.clock.")}
+
+
+def test_only_the_clock_reads_time_waits_and_draws() -> None:
+    modules = {name: module for name, module in _modules().items() if name != "ferry.clock" and not name.startswith(BESIDE_RUNS)}
+    assert {name: found for name, module in modules.items() if (found := _past_the_clock(module))} == TAKEN_ELSEWHERE
+
+
+@pytest.mark.parametrize(
+    ("code", "taken"),
+    [
+        ("import time", {"time"}),
+        ("import time as t\nt.sleep(1)", {"time", "time.sleep"}),
+        ("def f():\n    from time import sleep", {"time.sleep"}),
+        ("import datetime\ndatetime.datetime.now()", {"datetime.datetime.now"}),
+        ("from datetime import datetime as d\nd.now()\nd.fromisoformat(x)", {"datetime.datetime.now"}),
+        ("import threading\nthreading.Lock()\nthreading.Event()", {"threading.Event"}),
+        ("from threading import Lock, Timer", {"threading.Timer"}),
+        ("from uuid import UUID, uuid4", {"uuid.uuid4"}),
+        ("from concurrent.futures import Future, ThreadPoolExecutor", {"concurrent.futures.ThreadPoolExecutor"}),
+        ("from ferry.clock import time", {"ferry.clock.time"}),
+        ("from ferry import clock\nclock.time()\nevent.time.now()\nrandom()", set()),
+    ],
+)
+def test_what_is_taken_past_the_clock_is_found(code: str, taken: set[str]) -> None:
+    assert _past_the_clock(ast.parse(code)) == taken
 
 
 def test_no_module_is_too_long() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ferry import clock
 from ferry.config import ClientRole, Cluster, FerryConfig
 from ferry.config.credentials import OwnTokens
 from ferry.config.kept_tokens import KeptToken, Token, token_of_process
@@ -119,14 +120,14 @@ class Source:
         if self.fails:
             raise ClusterUnreachable("nobody")
         self.given += 1
-        return f"token-{self.given}", time.time() + self.life
+        return f"token-{self.given}", clock.time() + self.life
 
 
 def test_a_token_is_renewed_when_most_of_its_life_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, wall = time.monotonic(), time.time()
+    begun, wall = time.monotonic(), time.time()
     passed = 0.0
-    monkeypatch.setattr(time, "monotonic", lambda: clock + passed)
-    monkeypatch.setattr(time, "time", lambda: wall + passed)
+    monkeypatch.setattr(clock, "monotonic", lambda: begun + passed)
+    monkeypatch.setattr(clock, "time", lambda: wall + passed)
     source = Source(100.0)
     kept = KeptToken(source)
     assert kept.get() == ("token-1", wall + 100)
@@ -151,7 +152,7 @@ def test_what_renews_a_clients_token_never_raises(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(provider, "current", nobody)
     later = time.time() + 1_000
-    monkeypatch.setattr(time, "time", lambda: later)
+    monkeypatch.setattr(clock, "time", lambda: later)
     assert callback("")[:2] == ("me-1", later + 10)
 
 

@@ -216,7 +216,7 @@ class Bench:
 
 def new_bench(replace: Callable[..., None], *, skips: bool = False, **producer: Any) -> Bench:
     clock = Clock()
-    replace(module, "time", clock)
+    replace(module, "clock", clock)
     return Bench(clock, skips=skips, **producer)
 
 

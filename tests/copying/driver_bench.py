@@ -114,7 +114,7 @@ class Bench:
         )
         self.driver._looked = self.driver._refreshed = self.clock.now
         for module in (driver, following_driver):
-            patch(module, "time", self.clock)
+            patch(module, "clock", self.clock)
         patch(fenced_plans, "take_snapshot", self._snapshot)
 
     def _snapshot(self, *_: object, stable: bool, concerns: Callable[[str, int], bool] = lambda *_: True, **__: object) -> Any:

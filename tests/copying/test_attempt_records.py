@@ -36,7 +36,7 @@ class Topic:
         self.stage, self.then = Stage.REPLICATING, list[Callable[[], None]]()
         self.proven = True
         patch(attempt_records, "RunProof", lambda _: SimpleNamespace(comes=lambda: self.proven))
-        patch(attempt_records, "time", self.clock)
+        patch(attempt_records, "clock", self.clock)
         patch(attempt_records, "read_run_records", lambda _, run_id: self.runs.get(run_id, RunRecords()))
         patch(attempt_records, "read_recent_runs", self._read)
         patch(attempt_records, "write_run_record", lambda _, record, **__: self.written.append(record))

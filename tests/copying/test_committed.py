@@ -53,7 +53,7 @@ def test_nothing_is_foretold_before_there_is_a_speed() -> None:
     one = committed((0, receipt(0, 40_000)), (1, receipt(40_000, 80_000)))
     assert (
         one.progress(NOW + 1).text
-        == "80,000 of 4,000,000 records (2%), time left: known after the next commit; most left: orders-0 (3,920,000)"
+        == "80,000 of 4,000,000 records (2%), time left: not known yet; most left: orders-0 (3,920,000)"
     )
 
 

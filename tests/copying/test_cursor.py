@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.copying.cursors import BACKFILLED, COPIED, REMOTE_ID, TOPIC_ID, seed_at, task, unit
 
+from ferry import clock
 from ferry.clusters.logs.fetching import FetchPosition
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.lane_messages import Failure, PartitionOutcome, Segment
@@ -92,8 +92,7 @@ def test_a_backfill_alone_begins_at_its_range_and_leaves_the_position() -> None:
 
 
 def test_a_receipt_counts_every_treatment_and_how_old_records_were(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = SimpleNamespace(time_ns=lambda: 5_000_999_999)
-    monkeypatch.setattr("ferry.copying.cursor.time", clock)
+    monkeypatch.setattr(clock, "time_ns", lambda: 5_000_999_999)
     cursor = PartitionCursor(replace(task(Segment(COPIED, 0, 100)), excluded=((90, 95),), series="s"))
     cursor.fetched_to(100, 8)
 
@@ -104,13 +103,13 @@ def test_a_receipt_counts_every_treatment_and_how_old_records_were(monkeypatch: 
     accept("forwarded", 0, 100, (-1, -1), 5)
     accept("forwarded", 10, 110, (2_000, 3_000), 6)
     accept("reframed", 20, 120, (1_000, 1_000), 4)
-    clock.time_ns = lambda: 6_000_000_000
+    monkeypatch.setattr(clock, "time_ns", lambda: 6_000_000_000)
     accept("reframed", 30, 130, (-1, -1), 4)
     # Two source records are dropped, one becomes three records.
     accept("handled", 40, 140, (0, 4_000), 4, count=10, runs=((40, 3), (44, 5)), places=(0, 5), dropped=2)
     accept("handled", 50, 150, (500, 500), 4, count=4, runs=((50, 4),), places=(0,), dropped=6)
     accept("handled", 60, 160, (500, 500), 4, count=11, runs=((60, 10),), places=(1,), dropped=0)
-    clock.time_ns = lambda: 7_000_000_000
+    monkeypatch.setattr(clock, "time_ns", lambda: 7_000_000_000)
     cursor.settle_fetched()
     ages = [MinMeanMax(2_000, 2_500, 3_000, 10), MinMeanMax(4_000, 4_000, 4_000, 10), MinMeanMax(2_000, 4_000, 6_000, 10)]
     ages += [MinMeanMax(5_500, 5_500, 5_500, 4), MinMeanMax(5_500, 5_500, 5_500, 11)]

@@ -50,7 +50,7 @@ class Cluster:
 def asked(flow_factory: Callable[..., Flow], monkeypatch: pytest.MonkeyPatch) -> Callable[[Cluster], object]:
     def ask(cluster: Cluster) -> object:
         flow = flow_factory()
-        monkeypatch.setattr(driver, "time", cluster)
+        monkeypatch.setattr(driver, "clock", cluster)
         copy = CopyDriver(not_opened(flow), RunRequest(flow.name, "run"), InlineLaneRunner(), cluster.said.append)
         monkeypatch.setattr(copy._plans, "plan", cluster.plan)
         monkeypatch.setattr(copy, "_give_again", lambda *_: "answer")

@@ -203,7 +203,7 @@ def test_lanes_that_follow_run_all_at_the_same_time_and_new_ones_join_them(monke
 def test_the_processor_time_of_a_lane_that_follows_is_all_told(monkeypatch: pytest.MonkeyPatch, loop: EventLoop) -> None:
     monkeypatch.setattr(lane_runner, "LOOK_SECONDS", 0.01)
     spent = 0.0
-    monkeypatch.setattr(lane_runner.time, "process_time", lambda: spent)
+    monkeypatch.setattr(lane_runner.clock, "process_time", lambda: spent)
 
     async def work(lane: LaneTask) -> LaneResult:
         nonlocal spent

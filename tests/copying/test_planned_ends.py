@@ -29,7 +29,7 @@ class Asked:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, ends: list[dict[int, int] | Exception], *numbers: int) -> None:
         self.bench = Bench(*(task(number, end=1) for number in numbers))
         self.ends, self.epochs, self.started = ends, [], list[Any]()
-        monkeypatch.setattr(planned_ends, "time", self.bench.source)
+        monkeypatch.setattr(planned_ends, "clock", self.bench.source)
         monkeypatch.setattr(planned_ends, "stable_ends", self.stable_ends)
         monkeypatch.setattr(self.bench.source, "start", lambda made, *more: self.started.append(made(*more)), raising=False)
         monkeypatch.setattr(self.bench.source, "sleep", self.sleep)

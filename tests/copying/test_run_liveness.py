@@ -34,6 +34,6 @@ def test_who_proves_the_run_id_lives_and_so_does_who_is_not_known(
     config.write_text(CONFIG)
     slept: list[float] = []
     monkeypatch.setattr(OpenCluster, "ask", lambda *_, **__: told.pop(0))
-    monkeypatch.setattr(run_liveness, "time", SimpleNamespace(sleep=slept.append, monotonic=lambda: sum(slept)))
+    monkeypatch.setattr(run_liveness, "clock", SimpleNamespace(sleep=slept.append, monotonic=lambda: sum(slept)))
     assert RunProof(not_opened(load_config(config).flow("A->B"))).comes(2.5) == proven
     assert (told, sum(slept)) == ([], seconds)

@@ -28,7 +28,7 @@ TRUNCATED = (
 def bench(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Bench]:
     def build(*tasks: PartitionTask, **more: Any) -> Bench:
         made = Bench(*(tasks or (task(),)), **more)
-        monkeypatch.setattr(module, "time", made.source)
+        monkeypatch.setattr(module, "clock", made.source)
         monkeypatch.setattr(module, "log_bounds", made.source.log_bounds)
         monkeypatch.setattr(module, "divergence_of", made.source.divergence_of)
         return made

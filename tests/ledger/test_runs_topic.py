@@ -115,7 +115,7 @@ def seconds_since(monkeypatch: pytest.MonkeyPatch, *written: tuple[int, RunOpene
         records.append(SimpleNamespace(key=key, value=value, timestamp=(BEFORE - ago) * 1000))
     reading = MagicMock(return_value=records)
     monkeypatch.setattr(runs_topic, "recent_records", reading)
-    monkeypatch.setattr(runs_topic.time, "time", lambda: BEFORE)
+    monkeypatch.setattr(runs_topic.clock, "time", lambda: BEFORE)
     found = since_last_run(MagicMock(), ("t", "u"))
     reading.assert_called_once()
     return found
@@ -157,5 +157,5 @@ def test_a_record_that_cannot_be_read_hides_no_run(monkeypatch: pytest.MonkeyPat
         for name, entry in ((key, done), (key, value), (b"x", value))
     ]
     monkeypatch.setattr(runs_topic, "recent_records", lambda _: records)
-    monkeypatch.setattr(runs_topic.time, "time", lambda: BEFORE)
+    monkeypatch.setattr(runs_topic.clock, "time", lambda: BEFORE)
     assert since_last_run(MagicMock(), ("t",)) == {"t": 300}

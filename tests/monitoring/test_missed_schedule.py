@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from datetime import datetime, timedelta
-from types import SimpleNamespace
+from datetime import datetime
 
 import pytest
 from tests.conftest import Lab
 from tests.opened import keep_run, not_opened
 
+from ferry import clock
 from ferry.ledger.open_flow import open_flow
-from ferry.monitoring import status
 from ferry.monitoring.limits import BrokenLimit
 from ferry.monitoring.runs_reading import read_recent
 from ferry.monitoring.schedule import last_due
@@ -41,9 +40,7 @@ def test_a_deadline_may_be_longer_than_the_schedule() -> None:
 def test_a_run_that_ended_after_it_was_due_is_not_missed(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     def overdue_after(minutes: int) -> BrokenLimit | None:
         with monkeypatch.context() as patch:
-            patch.setattr(status, "datetime", SimpleNamespace(now=lambda zone: datetime.now(zone) + timedelta(minutes=minutes)))
-            now = time.time
-            patch.setattr(time, "time", lambda: now() + 60 * minutes)
+            patch.setattr(clock, "time", lambda: time.time() + 60 * minutes)
             with open_flow(flow) as opened:
                 return overdue_run(opened, read_recent(opened).ended)
 

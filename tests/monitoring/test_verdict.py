@@ -506,7 +506,7 @@ def test_a_run_that_copies_says_so_and_how_long_it_takes() -> None:
     for commits, told in (
         (None, BEGAN),
         (Progress(0), BEGAN + "; it committed nothing in the last minute"),
-        (Progress(9, since=1.0), f"a run is copying, time left: known after the next commit: {IT_BEGAN}"),
+        (Progress(9, since=1.0), f"a run is copying, time left: not known yet: {IT_BEGAN}"),
         (Progress(9, rate=2.0, since=1.0), f"a run is copying, about 8 min left: {IT_BEGAN}"),
     ):
         assert (

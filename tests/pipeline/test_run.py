@@ -121,7 +121,7 @@ def test_after_the_copy_only_old_transactions_are_looked_for(
     planned = SimpleNamespace(last_stable_lags=[SimpleNamespace(held=TopicPartition("t", 1))], failed=failed)
     now = 1_000.0
     monkeypatch.setattr(module, "plan_run", lambda *_: planned)
-    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    monkeypatch.setattr(module.clock, "monotonic", lambda: now)
     run = Run(opened, RunRequest("A->B", "one"))
     assert run._lagging() is None, "nothing was planned here"
     assert run.plan is planned

@@ -23,8 +23,8 @@ def test_what_a_sync_did_is_written_seldom_and_when_it_was_done_more_often(monke
     def append(_: object, records: Mapping[str, Sequence[object]], **_options: object) -> None:
         written.extend((now[0] - 1_000, topic, len(found)) for topic, found in records.items())
 
-    clock = SimpleNamespace(monotonic=lambda: now[0], time=lambda: now[0], time_ns=lambda: int(now[0] * 1e9))
-    monkeypatch.setattr(syncs, "time", clock)
+    clock = SimpleNamespace(monotonic=lambda: now[0], time=lambda: now[0], time_ms=lambda: int(now[0] * 1e3))
+    monkeypatch.setattr(syncs, "clock", clock)
     monkeypatch.setattr(syncs, "append_records", append)
     monkeypatch.setattr(syncs, "ask_syncs_done", lambda _: Asked(dict))
     monkeypatch.setattr(syncs, "not_enabled", lambda *_: "")

@@ -73,7 +73,7 @@ def test_what_a_person_does_not_want_is_left_out() -> None:
 
 def test_the_rest_of_a_step_counts_as_this_step(monkeypatch: pytest.MonkeyPatch) -> None:
     moments = iter([0.0, 1.0, 5.0, 7.0, 8.0, 12.0])
-    monkeypatch.setattr(recovery_report.time, "monotonic", lambda: next(moments))
+    monkeypatch.setattr(recovery_report.clock, "monotonic", lambda: next(moments))
     watch = Stopwatch()
     for name in ("copy", "drain and verify", "drain and verify"):
         with watch.step(name):

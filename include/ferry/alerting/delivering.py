@@ -9,11 +9,10 @@ Ferry logs this. It logs only the class of the exception, because its text may c
 import asyncio
 import inspect
 import logging
-import time
 from collections.abc import Iterable, Mapping
-from threading import Thread
 from typing import Any
 
+from ferry import clock
 from ferry.alerting.alert import Alert
 from ferry.config.settings import AlertSettings
 from ferry.errors import ConfigError
@@ -31,12 +30,12 @@ def deliver(settings: AlertSettings, alerts: Iterable[Alert]) -> list[str]:
     threads = []
     told = list(alerts)
     for name in settings.callbacks if told else ():
-        thread = Thread(target=_call, args=(name, settings, told, problems), name=f"alert {name}", daemon=True)
+        thread = clock.Thread(target=_call, args=(name, settings, told, problems), name=f"alert {name}", daemon=True)
         thread.start()
         threads.append((name, thread))
-    ends = time.monotonic() + DELIVERY_SECONDS
+    ends = clock.monotonic() + DELIVERY_SECONDS
     for name, thread in threads:
-        thread.join(max(0.0, ends - time.monotonic()))
+        thread.join(max(0.0, ends - clock.monotonic()))
         if thread.is_alive():
             problems.append(f"callback {name} did not return within {DELIVERY_SECONDS:g} s: Ferry does not wait any longer")
     for problem in problems:

@@ -123,7 +123,7 @@ def _notes(found: FlowHealth, told: str, now: float, *, every: bool) -> Iterator
         yield told_gone(found.gone)
     if found.stage_since:
         yield f"{found.flow} is {found.stage} since {time_text(found.stage_since)}: groups are not synced"
-    yield from left_out_lines(entry for entry in found.left_out if every or not entry.expected)  # the verdict tells of those
+    yield from left_out_lines(entry for entry in found.left_out if every or not entry.expected)  # the verdict names those
     if every:
         yield from map(_told, found.missing)
         yield from (f"over a limit: {broken}" for broken in found.broken)

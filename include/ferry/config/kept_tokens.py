@@ -5,10 +5,10 @@ moment. A message about an error of the source leaves out the error's text, whic
 """
 
 import threading
-import time
 from collections.abc import Callable
 from functools import cache
 
+from ferry import clock
 from ferry.config.credentials import AwsIam, OwnTokens
 from ferry.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, FerryError
 from ferry.handling.calling import described
@@ -28,17 +28,17 @@ class KeptToken:
         self._fetch = fetch
         self._lock = threading.Lock()
         self._token, self._expiry = "", 0.0
-        self._renew_at = 0.0  # of time.monotonic()
+        self._renew_at = 0.0  # of clock.monotonic()
 
     def get(self) -> Token:
         """A token that has not expired. FerryError if the source gives none."""
         with self._lock:
-            if time.monotonic() >= self._renew_at:
+            if clock.monotonic() >= self._renew_at:
                 try:
                     self._token, self._expiry = self._fetch()
-                    self._renew_at = time.monotonic() + (self._expiry - time.time()) * USABLE_SHARE
+                    self._renew_at = clock.monotonic() + (self._expiry - clock.time()) * USABLE_SHARE
                 except FerryError:
-                    if self._expiry <= time.time():  # otherwise this login still has a token, and the next one asks again
+                    if self._expiry <= clock.time():  # otherwise this login still has a token, and the next one asks again
                         raise
             return self._token, self._expiry
 
@@ -72,7 +72,7 @@ def _checked(name: str, token: Callable[[], object]) -> Callable[[], Token]:
             raise kind(f"{name} gives no token: it {described(problem)}") from None
         match found:
             case (str(text), int() | float() as expiry) if text:
-                life = expiry - time.time()
+                life = expiry - clock.time()
             case _:
                 raise AuthenticationFailed(f"{name}: token() must return a token, and when it expires in seconds since the epoch")
         if not 0 < life < _LONGEST_LIFE_SECONDS:

@@ -3,12 +3,12 @@
 import base64
 import json
 import ssl
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from urllib.error import HTTPError, URLError
 
+from ferry import clock
 from ferry.config.assertions import assertion_text
 from ferry.config.credentials import ClientCredentials, JwtAssertion
 from ferry.errors import AuthenticationFailed, ClusterUnreachable
@@ -31,7 +31,7 @@ def request_token(credentials: ClientCredentials | JwtAssertion, context: ssl.SS
     try:
         with urllib.request.urlopen(request, timeout=credentials.timeout_seconds, context=context) as answer:  # noqa: S310
             content = json.load(answer)
-        return str(content["access_token"]), time.time() + float(content.get("expires_in", DEFAULT_LIFE_SECONDS))
+        return str(content["access_token"]), clock.time() + float(content.get("expires_in", DEFAULT_LIFE_SECONDS))
     except (URLError, OSError, ValueError, KeyError, TypeError) as problem:
         code = None
         if isinstance(problem, HTTPError):
@@ -51,7 +51,7 @@ def _asked(credentials: ClientCredentials | JwtAssertion) -> tuple[Mapping[str, 
     if isinstance(credentials, ClientCredentials):
         pair = f"{credentials.client_id}:{credentials.client_secret.reveal()}".encode()
         return {"grant_type": _CREDENTIALS}, {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
-    text = assertion_text(credentials.assertion, time.time())
+    text = assertion_text(credentials.assertion, clock.time())
     if not credentials.as_client:
         return {"grant_type": _JWT, "assertion": text}, {}
     fields = {"grant_type": _CREDENTIALS, "client_assertion_type": _CLIENT_JWT, "client_assertion": text}

@@ -6,7 +6,6 @@ Importing kafka-python takes a quarter of a second, so only logins with OAuth lo
 """
 
 import ssl
-import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +15,7 @@ from typing import Any
 import jwt
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from ferry import clock
 from ferry.config.credentials import AwsIam, OwnTokens, TokenFile, Tokens, UnsecuredToken
 from ferry.config.kept_tokens import KeptToken, Token, token_of_process
 from ferry.config.token_requests import DEFAULT_LIFE_SECONDS, request_token
@@ -47,7 +47,7 @@ def read_token_file(credentials: TokenFile) -> Token:
     if not token:
         raise ConfigError(f"token file {credentials.path} is empty")
     expiry = _expiry(token)
-    if expiry <= time.time():
+    if expiry <= clock.time():
         raise AuthenticationFailed(f"the token in file {credentials.path} expired at {time_text(int(expiry * 1000))}: have it renewed")
     return token, expiry
 
@@ -57,7 +57,7 @@ def _expiry(token: str) -> float:
     try:
         return float(jwt.decode(token, options={"verify_signature": False})["exp"])
     except (jwt.InvalidTokenError, KeyError, ValueError, TypeError):
-        return time.time() + DEFAULT_LIFE_SECONDS
+        return clock.time() + DEFAULT_LIFE_SECONDS
 
 
 @dataclass
@@ -75,7 +75,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
         """A token, and when it expires in seconds since the epoch. FerryError if there is none."""
         match self.credentials:
             case UnsecuredToken():
-                now = time.time()
+                now = clock.time()
                 return unsecured_token(self.credentials, now), now + self.credentials.lifetime_seconds
             case TokenFile():
                 return read_token_file(self.credentials)
@@ -108,4 +108,4 @@ class TokenCallback:
         with suppress(FerryError):
             self._last = self.provider.current()
         token, expiry = self._last
-        return token, max(expiry, time.time() + _AGAIN_SECONDS), "", self.provider.extensions()
+        return token, max(expiry, clock.time() + _AGAIN_SECONDS), "", self.provider.extensions()

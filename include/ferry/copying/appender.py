@@ -16,7 +16,6 @@ A batch of a partition gets its sequence number when it is sent. These rules kee
   then nobody knows what the log holds.
 """
 
-import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from typing import Any, NamedTuple
 
 from kafka.future import Future
 
+from ferry import clock
 from ferry.clusters.groups.coordination import NO_IDENTITY, Fenced, OutcomeUnknown, ProducerIdentity
 from ferry.clusters.logs.fetching import without_leader
 from ferry.clusters.logs.internal_batches import InternalBatch
@@ -189,7 +189,7 @@ class Appender:
     @property
     def sending(self) -> bool:
         """Whether batches wait that the target may take soon."""
-        now = time.monotonic()
+        now = clock.monotonic()
         return any(queue.waiting and not queue.stuck(now) for queue in self._active.values())
 
     @property
@@ -203,7 +203,7 @@ class Appender:
 
     def sendable(self) -> list[TopicPartition]:
         """Partitions that have a batch to send now. Before KIP-890 they must be added to the transaction first."""
-        now = time.monotonic()
+        now = clock.monotonic()
         return [key for key, queue in self._active.items() if self._ready(queue, now)]
 
     def pump(self, only: Callable[[TopicPartition], bool] | None = None) -> int:
@@ -211,7 +211,7 @@ class Appender:
 
         `only`: whether to send to a partition now; called for those that have a batch to send, the one that has waited longest first.
         """
-        now = time.monotonic()
+        now = clock.monotonic()
         by_node: dict[int, list[_Queue]] = {}
         for key, queue in list(self._active.items()):
             if self._ready(queue, now):
@@ -248,7 +248,7 @@ class Appender:
 
     def postpone(self, key: TopicPartition, problem: str) -> None:
         """Send nothing to this partition for RETRY_PAUSE_SECONDS. It is refused after RETRY_SECONDS without an accepted batch."""
-        queue, now = self._queues[key], time.monotonic()
+        queue, now = self._queues[key], clock.monotonic()
         queue.troubled_since = queue.troubled_since or now
         queue.not_before = now + RETRY_PAUSE_SECONDS
         self.leaders_stale = True

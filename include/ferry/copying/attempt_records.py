@@ -5,11 +5,10 @@ flow (a backfill, or a run that a person started), the first run may take the fl
 its own run id. A command that takes the flow and is no run, like a failover, ends the first run for good.
 """
 
-import os
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 
+from ferry import clock
 from ferry.copying.request import SILENT_SECONDS, RunRequest
 from ferry.copying.run_liveness import FOLLOW_LOOK_SECONDS, RunProof
 from ferry.errors import FerryError
@@ -40,7 +39,7 @@ class TryRecords:
         self.ends_of_try: Mapping[int, int] = {}  # where it ended when this try began
         self.gave_way_to = ""  # the run that has the flow now, if this one may come back
         self._known: Collection[str] = ()  # runs that began later than this one, and before this try
-        self._started, self._began = time.monotonic(), ""
+        self._started, self._began = clock.monotonic(), ""
 
     def begin(self) -> RunOpened | None:
         """NewerFormat, before anything is written.
@@ -54,7 +53,7 @@ class TryRecords:
         newer_format.answer()
         newer = self._newer_runs() if opened is not None and moment is not None else {}
         self._known = newer.keys()
-        found = following(newer, time.time())
+        found = following(newer, clock.time())
         if found is not None and RunProof(self._opened).comes():  # it may have been killed, or not have begun to copy
             return found
         until = None if moment is None else moment.isoformat(timespec="seconds")
@@ -93,8 +92,8 @@ class TryRecords:
         result = RunResult(
             run_id=self._request.run_id,
             finished=time_now(),
-            seconds=round(time.monotonic() - self._started, 3),
-            cpu_seconds=round(cpu_seconds + cpu_of_process() - self._cpu_told, 3),
+            seconds=round(clock.monotonic() - self._started, 3),
+            cpu_seconds=round(cpu_seconds + clock.process_time() - self._cpu_told, 3),
             failed=tuple(failed),
             skipped=skipped,
             superseded=superseded,
@@ -102,11 +101,6 @@ class TryRecords:
             began=self._began,
         )
         write_run_record(self._opened, result, seconds=seconds)
-
-
-def cpu_of_process() -> float:
-    """CPU seconds of this process so far."""
-    return sum(os.times()[:2])
 
 
 def waited_for(opened: OpenFlow, request: RunRequest, other: str, say: Callable[[str], None]) -> bool:
@@ -119,18 +113,18 @@ def waited_for(opened: OpenFlow, request: RunRequest, other: str, say: Callable[
     flow = opened.flow
     free: bool | None = None
     problem = ""
-    ends, moved = dict[int, int](), time.monotonic()
-    while free is None and request.follow_until is not None and time.time() < request.follow_until.timestamp():
-        time.sleep(FOLLOW_LOOK_SECONDS)
+    ends, moved = dict[int, int](), clock.monotonic()
+    while free is None and request.follow_until is not None and clock.time() < request.follow_until.timestamp():
+        clock.sleep(FOLLOW_LOOK_SECONDS)
         try:
             runs = read_recent_runs(opened)
-            free = is_free(runs, other, time.time())
+            free = is_free(runs, other, clock.time())
             if free is False and not RunProof(opened).comes():  # the run that follows has not taken the flow, and perhaps never will
-                free = is_free({name: run for name, run in runs.items() if not _follows_all(run, time.time())}, other, time.time())
+                free = is_free({name: run for name, run in runs.items() if not _follows_all(run, clock.time())}, other, clock.time())
             if free is None:
                 before, ends = ends, opened.target.reader().ask_end_offsets(flow.ledger_topic).answer()
-                moved = time.monotonic() if ends != before else moved
-                free = True if time.monotonic() - moved > SILENT_SECONDS else None
+                moved = clock.monotonic() if ends != before else moved
+                free = True if clock.monotonic() - moved > SILENT_SECONDS else None
                 if free:
                     say(f"run {other} has written nothing for {SILENT_SECONDS:.0f} s and has no result: this run takes the flow back")
             if free:

@@ -51,7 +51,7 @@ class Progress:
         """How long `left` records take at this speed, in words, behind a comma; empty: there are none, or nothing is copied now."""
         if not left or self.since is None or self.rate == 0:
             return ""
-        return ", time left: known after the next commit" if self.rate is None else f", about {span(max(1.0, left / self.rate))} left"
+        return ", time left: not known yet" if self.rate is None else f", about {span(max(1.0, left / self.rate))} left"
 
     @property
     def text(self) -> str:

@@ -4,11 +4,11 @@ Always committed <= settled <= fetched. `settled` moves when the target accepts 
 (control records and aborted data make no batch). A commit sets committed to settled; an abandoned transaction sets both others back.
 """
 
-import time
 from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
+from ferry import clock
 from ferry.clusters.groups.group_model import CommittedOffset
 from ferry.clusters.logs.fetching import FetchPosition
 from ferry.copying.joined_receipts import grown
@@ -68,7 +68,7 @@ class ReceiptDraft:
             middle = (batch.min_timestamp + batch.max_timestamp) / 2
             timestamps = MinMeanMax(batch.min_timestamp, middle, batch.max_timestamp, batch.count)
             self.timestamps = timestamps if self.timestamps is None else timestamps + self.timestamps
-            age = timestamps.until(_now())
+            age = timestamps.until(clock.time_ms())
         self.counters += Counters(
             records=batch.count,
             bytes=batch.size,
@@ -407,7 +407,7 @@ class PartitionCursor:
                 runs=tuple(draft.runs),
                 counters=counters._replace(
                     from_target=size(within(self.task.excluded, draft.start, self.settled)),
-                    replication_latency_ms=None if draft.timestamps is None else draft.timestamps.until(_now()),
+                    replication_latency_ms=None if draft.timestamps is None else draft.timestamps.until(clock.time_ms()),
                 ),
                 written=union(draft.written),
                 repeated=union(draft.repeated),
@@ -427,7 +427,3 @@ def _with_open_end(task: PartitionTask) -> tuple[Segment, ...]:
     others = tuple(segment for segment in task.segments if segment.kind != ReceiptKind.COPIED)
     last = in_order[-1] if in_order else Segment(ReceiptKind.COPIED, task.position, task.position)
     return (*others, *in_order[:-1], replace(last, end=OPEN_END))
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

@@ -4,13 +4,13 @@ It runs in the Spark driver or, for small jobs, in the caller's process. It read
 This driver copies to the ends that its plan finds; following_driver.py goes on with what arrives.
 """
 
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from ferry import clock
 from ferry.clusters.groups.coordination import COORDINATION_SECONDS, ProducerIdentity
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import ClientRole
@@ -182,14 +182,14 @@ class CopyDriver:
         if not lost:
             return []
         self._end_if_unreachable(lease)
-        time.sleep(FIRST_PAUSE_SECONDS * 2**out.failures)
+        clock.sleep(FIRST_PAUSE_SECONDS * 2**out.failures)
         again = lease.retake(lost)
 
         def concerns(topic: str, partition: int) -> bool:
             return self._assignment.has(lost, TopicPartition(topic, partition))
 
         while (found := self._planned_again(lease, ends=self._ends, concerns=concerns)) is None:
-            time.sleep(FIRST_PAUSE_SECONDS)
+            clock.sleep(FIRST_PAUSE_SECONDS)
         _, plans = found
         self._plans.name_missing(out.lost_partitions, plans)
         return self._give_again(plans, {**held, **again}, out)
@@ -199,7 +199,7 @@ class CopyDriver:
         try:
             found = self._plans.plan(lease, self._plans.decide, for_a_run=True, **look)
         except ClusterUnreachable as problem:
-            now = time.monotonic()
+            now = clock.monotonic()
             self._silent_since = self._silent_since or now
             if problem.retry is not RetryRule.RETRY or now - self._silent_since > COORDINATION_SECONDS:
                 raise
@@ -302,7 +302,7 @@ class CopyDriver:
 
     def _stop(self, key: TopicPartition, error: str, problem: str) -> None:
         self._plans.stop(key, error, problem)
-        self._assignment.fail(key, time.monotonic())
+        self._assignment.fail(key, clock.monotonic())
 
     def _give_up(self, tasks: Iterable[tuple[LaneTask, str]], attempts: str) -> None:
         for task, why in tasks:

@@ -4,13 +4,12 @@ It never sleeps while lanes run, because they may run in its thread. Each time t
 whether the flow is still its own, which lost lanes may run again, and which partitions have no lane.
 """
 
-import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
+from ferry import clock
 from ferry.clusters.groups.coordination import ProducerIdentity
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.committed import Committed
@@ -32,7 +31,7 @@ from ferry.syncs.topics import sync_topics
 class FollowingDriver(CopyDriver):
     """One try of a run that follows."""
 
-    def __init__(self, *run: Any, until: float, meanwhile: Callable[[threading.Event], None], **more: Any) -> None:
+    def __init__(self, *run: Any, until: float, meanwhile: Callable[[clock.Event], None], **more: Any) -> None:
         """`run`, `more`: as of CopyDriver. `until`: when the run ends, in seconds since the epoch.
 
         `meanwhile`: called in a thread while lanes run, with an event that says that they have ended.
@@ -40,7 +39,7 @@ class FollowingDriver(CopyDriver):
         super().__init__(*run, **more)
         self._until, self._meanwhile = until, meanwhile
         self._assignment = LaneAssignment(self._flow, lambda: self._runner.width)
-        self._looked = self._refreshed = time.monotonic()
+        self._looked = self._refreshed = clock.monotonic()
         self._again_at = 0.0  # when lost lanes may be planned again; 0: at once
         self._interrupt_at = 0.0  # when lanes that are to end are ended, if they have not by themselves
         self._upkeep: UpkeepBeside | None = None  # known with the job
@@ -64,7 +63,7 @@ class FollowingDriver(CopyDriver):
                 self._run_lanes(job, pending, out, more)
             pending = more()
             if not pending and (out.lost or self._time_is_left):  # what failed is tried again later
-                time.sleep(FIRST_PAUSE_SECONDS)
+                clock.sleep(FIRST_PAUSE_SECONDS)
 
     def _tidy(self, lease: RunLease, job: CopyJob, seen: FlowSnapshot) -> None:
         if self._upkeep is not None:
@@ -73,7 +72,7 @@ class FollowingDriver(CopyDriver):
 
     @property
     def _time_is_left(self) -> bool:
-        return time.time() < self._until
+        return clock.time() < self._until
 
     def _taken_back(self, lease: RunLease, held: dict[int, ProducerIdentity], out: LanesOut) -> list[LaneTask]:
         """Take lost lanes back like CopyDriver. If no lane is lost, or if it is too early, look around."""
@@ -92,7 +91,7 @@ class FollowingDriver(CopyDriver):
 
         found = self._planned_again(lease, concerns=concerns)
         if found is None:
-            self._again_at = time.monotonic() + FIRST_PAUSE_SECONDS
+            self._again_at = clock.monotonic() + FIRST_PAUSE_SECONDS
             return []
         self._again_at = 0.0
         seen, plans = found
@@ -108,7 +107,7 @@ class FollowingDriver(CopyDriver):
 
     def _must_wait(self, out: LanesOut) -> bool:
         """Whether it is too early to take lost lanes back."""
-        now = time.monotonic()
+        now = clock.monotonic()
         self._again_at = self._again_at or (now + FIRST_PAUSE_SECONDS * 2**out.failures if out.failures else now)
         return now < self._again_at
 
@@ -118,7 +117,7 @@ class FollowingDriver(CopyDriver):
         Returns a lane of partitions that have none: of lanes that ended because a partition failed, and, at the interval of
         `refresh.topics`, new ones and those that failed.
         """
-        now = time.monotonic()
+        now = clock.monotonic()
         if not self._time_is_left:
             return []
         if now - self._looked >= FOLLOW_LOOK_SECONDS:
@@ -161,7 +160,7 @@ class FollowingDriver(CopyDriver):
             self._assignment.left -= left
             return []
         if out.tasks and not self._runner.has_room(len(out.tasks)):
-            now = time.monotonic()
+            now = clock.monotonic()
             self._assignment.left = left | {
                 plan.facts.key for plan in new if self._has_lane(plan) and self._assignment.may_join(plan.facts.key, now)
             }
@@ -184,7 +183,7 @@ class FollowingDriver(CopyDriver):
         out.interrupted.add(lane)
         if self._flow.handling.assignment_listener:
             lease.retake([lane])
-            self._interrupt_at = time.monotonic() + 2 * LOOK_SECONDS
+            self._interrupt_at = clock.monotonic() + 2 * LOOK_SECONDS
 
     def _task(self, plan: PartitionPlan, offset_bytes: float) -> PartitionTask:
         return replace(super()._task(plan, offset_bytes), follows=True, other_ledger=plan.facts.guard.read)

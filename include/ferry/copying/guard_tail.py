@@ -8,13 +8,13 @@ appended: where both agree, it is the other flow's batch.
 The ledger need not exist. As long as no broker knows it, the other flow has never run.
 """
 
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from kafka.future import Future
 
+from ferry import clock
 from ferry.clusters.logs.fetch_round import FetchRound, Told, key_of
 from ferry.clusters.logs.fetching import Fetched, log_bounds
 from ferry.clusters.logs.internal_reader import PARTITION_BYTES, InternalRecord, records_of
@@ -68,7 +68,7 @@ class GuardTail:
         self._places = {number: _Place(min(read.positions.get(number, 0) for read in reads)) for number in numbers}
         self.declared: set[TopicPartition] = set()  # partitions with records that an operator has declared
         self._asked = self._covered = 0
-        self._read_at = time.monotonic()
+        self._read_at = clock.monotonic()
         self._reading: Future | None = None
 
     @classmethod
@@ -83,7 +83,7 @@ class GuardTail:
     @property
     def is_old(self) -> bool:
         """Whether the ledger was not read for a while."""
-        return time.monotonic() - self._read_at > QUIET_SECONDS
+        return clock.monotonic() - self._read_at > QUIET_SECONDS
 
     def written(self, key: TopicPartition, records: memoryview) -> Ranges:
         """The offsets of these records, as fetched, that the other flow wrote. MalformedBatch."""
@@ -125,7 +125,7 @@ class GuardTail:
             if left:
                 await self._read_on(left)
                 await self._partitions()  # it may be another ledger by now
-            self._covered, self._read_at = covers, time.monotonic()
+            self._covered, self._read_at = covers, clock.monotonic()
         finally:
             self._reading = None
 

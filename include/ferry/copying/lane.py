@@ -10,14 +10,13 @@ that wrote them, and so show whether the old one was committed.
 """
 
 import logging
-import secrets
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
+from ferry import clock
 from ferry.clusters.groups.coordination import Fenced, OutcomeUnknown, PositionsRefused, ProducerIdentity
 from ferry.clusters.groups.group_model import CommittedOffset
 from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
@@ -93,7 +92,7 @@ class Lane:
         self._news = self._groups.news()
         guard = GuardTail.of(shared_source or source, job.flow, task.partitions)
         codec, from_source = codec_named(job.flow.compression_type), (loop, source, self._source_leaders, self._wakeup, self._groups)
-        until = None if job.follow_until is None else time.monotonic() + job.follow_until - time.time()
+        until = None if job.follow_until is None else clock.monotonic() + job.follow_until - clock.time()
         self._following = Following(until, job.flow.follow_commit_ms / 1000)
         self._feed = SourceFeed(*from_source, handle, self._limits, reading, self._following, guard, codec, job.reroute)
         self._identity, self._state = task.identity, TransactionState.READY
@@ -237,26 +236,26 @@ class Lane:
                 self._reopen()
             if self._state in {TransactionState.READY, TransactionState.OPEN}:
                 await self._append()
-            drains = self._following.drains(self._state, time.monotonic(), self._groups, sending=self._records.sending)
+            drains = self._following.drains(self._state, clock.monotonic(), self._groups, sending=self._records.sending)
             if self._records.waiting_bytes < self._limits.waiting and not drains:
                 self._meter.own[self._task.lane] = self._records.own_bytes
                 self._feed.pump(self._meter.all_held)
             if self._finished():
                 await self._check_remote_topics_at_end()
                 return
-            pause = self._following.pause(self._state, time.monotonic(), self._groups, waits=not self._records.idle)
+            pause = self._following.pause(self._state, clock.monotonic(), self._groups, waits=not self._records.idle)
             await self._wakeup.wait(pause)
 
     def _reopen(self) -> None:
         """The target has accepted nothing so far, and would refuse a commit: go on, or end the transaction if nothing is left to send."""
         waits = any(map(self._records.busy, self._cursors))
-        if not waits or time.monotonic() - self._opened > UNCLEAR_SECONDS:
+        if not waits or clock.monotonic() - self._opened > UNCLEAR_SECONDS:
             raise OutcomeUnknown("the target has accepted nothing of the transaction")
         self._state = advance(self._state, TransactionEvent.NOTHING_ACCEPTED)
 
     def _follow_on(self) -> None:
         failed = self._following.goes_on and bool(self._groups.failed)
-        if self._following.ends(time.monotonic(), failed=failed):
+        if self._following.ends(clock.monotonic(), failed=failed):
             for cursor in self._cursors.values():
                 cursor.end_here(at_once=failed)
 
@@ -317,7 +316,7 @@ class Lane:
             self._state = advance(self._state, TransactionEvent.CLOSE)
 
     def _due(self) -> bool:
-        flow, now = self._job.flow, time.monotonic()
+        flow, now = self._job.flow, clock.monotonic()
         full = self._sent_bytes >= flow.transaction_bytes or self._groups.full or self._groups.runs >= RUNS_PER_TRANSACTION
         if full or now - self._opened >= flow.transaction_seconds:
             return True
@@ -328,13 +327,13 @@ class Lane:
 
     def _open(self) -> None:
         self._state = advance(self._state, TransactionEvent.APPEND)
-        self._opened, self._sent_bytes = time.monotonic(), 0
+        self._opened, self._sent_bytes = clock.monotonic(), 0
         self._following.opens(self._opened)
         self._epochs.begin()
-        self._mark = secrets.token_hex(8)
+        self._mark = clock.token_hex(8)
 
     async def _append(self) -> None:
-        if not self._writing.allows(time.monotonic()):
+        if not self._writing.allows(clock.monotonic()):
             return
         if self._unchecked:
             await self._check_again()
@@ -355,7 +354,7 @@ class Lane:
     def _unclear_sent_again(self) -> bool:
         """Send batches again that the log may hold although it did not accept them (see Appender). Returns whether there are any."""
         unclear = self._records.unclear if self._job.flow.exactly_once else []
-        if unclear and (time.monotonic() - self._opened > UNCLEAR_SECONDS or not self._records.refusals.keys().isdisjoint(unclear)):
+        if unclear and (clock.monotonic() - self._opened > UNCLEAR_SECONDS or not self._records.refusals.keys().isdisjoint(unclear)):
             topic, partition = unclear[0]
             raise OutcomeUnknown(f"{topic}-{partition} does not say whether it holds a batch that was sent", unclear[0])
         self._records.pump(lambda key: key in unclear and self._admits(key))

@@ -3,11 +3,11 @@
 The driver plans a lost lane again. If less is left to copy than before, the lost worker had committed something: attempts count from 0.
 """
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ferry import clock
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.lane_messages import LaneTask
 
@@ -31,7 +31,7 @@ class LanesOut:
 
     def give(self, tasks: Sequence[LaneTask]) -> None:
         self.tasks.update((task.lane, task) for task in tasks)
-        self._given |= dict.fromkeys((task.lane for task in tasks), time.monotonic())
+        self._given |= dict.fromkeys((task.lane for task in tasks), clock.monotonic())
 
     def take(self, lane: int, lost: str | None) -> None:
         """A lane is done (None), or lost for this reason."""
@@ -66,7 +66,7 @@ class LanesOut:
             last = before[task.lane]
             before_position = {part.key: part.position for part in last.partitions}
             moved = any(part.position > before_position.get(part.key, part.position) for part in task.partitions)
-            worked = time.monotonic() - self._given[task.lane] > WORKED_SECONDS
+            worked = clock.monotonic() - self._given[task.lane] > WORKED_SECONDS
             committed = task.offsets < last.offsets or moved or worked
             self._attempts[task.lane] = 0 if committed else self._attempts[task.lane] + (task.lane not in self.interrupted)
             if self._attempts[task.lane] < LANE_ATTEMPTS:

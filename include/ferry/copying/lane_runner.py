@@ -5,7 +5,6 @@ with connections of its own: a connection takes at most its socket buffers (brok
 lane waits many round trips for the coordinators of a transaction. Lanes of a run that follows run side by side too.
 """
 
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -16,6 +15,7 @@ from typing import Protocol
 
 from kafka.future import Future
 
+from ferry import clock
 from ferry.clusters.net.connections import ClusterConnection
 from ferry.clusters.net.event_loop import EventLoop, Wakeup, ended, together
 from ferry.clusters.net.frames import Meter
@@ -106,9 +106,9 @@ def run_lanes(opened: OpenFlow, job: CopyJob, tasks: Sequence[LaneTask], more: M
         except FerryError as problem:
             yield from (LaneResult(task.lane, failure=Failure.of(problem)) for task in tasks)
             return
-        limiters = (RateLimiter(job.bytes_per_second, time.monotonic()), RateLimiter(job.bytes_per_second, time.monotonic()))
+        limiters = (RateLimiter(job.bytes_per_second, clock.monotonic()), RateLimiter(job.bytes_per_second, clock.monotonic()))
         aside = scope.enter_context(ThreadPoolExecutor(1, thread_name_prefix="ferry-listener"))
-        runner = _Lanes(job, source, target, handle, listener, limiters, stop_signals, Meter(), [], [time.process_time()], aside)
+        runner = _Lanes(job, source, target, handle, listener, limiters, stop_signals, Meter(), [], [clock.process_time()], aside)
         yield from runner.run(tasks, more)
 
 
@@ -167,7 +167,7 @@ class _Lanes:
                 raise future.exception
             if self.stop_signals.received:
                 continue  # the others abort their transactions too
-            now = time.process_time()
+            now = clock.process_time()
             cpu_seconds, self.cpu[0] = now - self.cpu[0], now
             yield replace(future.value, cpu_seconds=cpu_seconds)
 

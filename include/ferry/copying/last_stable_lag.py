@@ -7,10 +7,10 @@ coordinator that has forgotten it writes no marker), and the flow would fall beh
 High watermarks are read before last stable offsets, so that records produced in between do not look like an open transaction.
 """
 
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from ferry import clock
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.logs.held_back import LastStableLag, OpenTransaction
 from ferry.clusters.logs.open_transactions import open_transactions
@@ -94,9 +94,9 @@ def aged_by_records(hidden: list[LastStableLag], admin: ClusterAdmin, now_ms: in
 
 def still_open(hidden: list[LastStableLag], admin: ClusterAdmin) -> list[LastStableLag]:
     """The entries, without those whose overdue transaction ends while Ferry waits, MARKERS_SECONDS at most."""
-    deadline = time.monotonic() + MARKERS_SECONDS
-    while (late := [entry.held for entry in hidden if entry.overdue]) and time.monotonic() < deadline:
-        time.sleep(LOOK_SECONDS)
+    deadline = clock.monotonic() + MARKERS_SECONDS
+    while (late := [entry.held for entry in hidden if entry.overdue]) and clock.monotonic() < deadline:
+        clock.sleep(LOOK_SECONDS)
         stable_ends, _ = admin.end_offsets(late)
         hidden = [entry for entry in hidden if stable_ends.get(entry.held, entry.stable_end) == entry.stable_end]
     return hidden
@@ -114,7 +114,7 @@ def _of_cluster(
     # Also after `both_ends`: if a leader had to be asked twice, its high watermark may be of a later moment.
     stable_ends, _ = admin.end_offsets([key for key, end in watermarks.items() if stable.get(key, -1) < end])
     behind = [key for key, end in watermarks.items() if stable_ends.get(key, end) < end]
-    now_ms, warn_ms = round(time.time() * 1000), flow.open_transaction_warn_ms
+    now_ms, warn_ms = round(clock.time() * 1000), flow.open_transaction_warn_ms
     found, hidden = [], []
     for key, seen in open_transactions(opened, behind).items():
         entry = LastStableLag(*partitions[key], cluster.alias, cluster.bootstrap, key, stable_ends[key], watermarks[key])

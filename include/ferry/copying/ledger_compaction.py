@@ -6,10 +6,10 @@ acknowledge them by their start), receipts younger than a day (reports find them
 decision is pure. Writing happens in one transaction under a transactional id of its own, which is fenced before the ledger is read.
 """
 
-import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from ferry import clock
 from ferry.clusters.logs.internal_batches import KeyValue
 from ferry.clusters.logs.internal_reader import InternalTopicReader
 from ferry.clusters.net.partitions import TopicPartition, grouped
@@ -127,7 +127,7 @@ def compact_ledger(opened: OpenFlow) -> LedgerCompaction:
     with FencedWriter(opened, flow.transactional_id("upkeep")) as writer:
         for share in reader.partitions(topic):
             found = _receipts(reader, share, topic, place_of(flow.target, topic))
-            old = mergeable(found, time.time_ns() // 1_000_000)
+            old = mergeable(found, clock.time_ms())
             keys = {TopicPartition(receipt.remote_topic, receipt.partition) for receipt in old}
             log_starts, _ = opened.target.admin.earliest_offsets(sorted(keys))
             done = merge_receipts(old, {(key.topic, key.partition): offset for key, offset in log_starts.items()})

@@ -7,12 +7,12 @@ The size does not include segments that a broker holds only in remote storage. S
 its lane may end last. To know better, Ferry would have to ask for the local start of each log too, which older brokers do not know.
 """
 
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from kafka.protocol.admin import DescribeLogDirsRequest
 
+from ferry import clock
 from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.net.error_policy import DESCRIBE_LOG_DIRS, Action
 from ferry.clusters.net.partitions import TopicPartition, grouped, partitions_of
@@ -64,7 +64,7 @@ async def log_sizes(connection: ClusterConnection, partitions: Collection[TopicP
         topics = [topic(topic=name, partitions=numbers) for name, numbers in grouped(keys).items()]
         asked.append(connection.submit(DescribeLogDirsRequest(topics=topics), node))
     found: dict[TopicPartition, int] = {}
-    deadline = time.monotonic() + ANSWER_SECONDS
+    deadline = clock.monotonic() + ANSWER_SECONDS
     for future in [future for future in asked if await connection.loop.done_by(deadline, future)]:
         with suppress(RequestNotSent, RequestLost):
             told = (await connection.answer_to(future)).results

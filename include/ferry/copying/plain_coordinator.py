@@ -18,10 +18,10 @@ The fence does not prevent two things. A fenced process may append records to a 
 offsets of such records (Receipt.repeated). And it may send one more OffsetCommit; but the heads count, not the group. See decision 14.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from ferry import clock
 from ferry.clusters.groups.committed_offsets import K, Offsets, commit_request
 from ferry.clusters.groups.coordination import (
     COORDINATION_SECONDS,
@@ -114,7 +114,7 @@ class PlainCoordinator(Coordinator):
     async def _append(self, identity: ProducerIdentity, records: Callable[[], Mapping[TopicPartition, Sequence[KeyValue]]]) -> None:
         """Append a batch to each partition, with sequence number 0: so it may be sent again. `records`: called when leaders were asked."""
         seconds = COORDINATION_SECONDS if self.patience_seconds is None else self.patience_seconds
-        deadline, pauses = time.monotonic() + seconds, doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+        deadline, pauses = clock.monotonic() + seconds, doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         topics = {self._state.topic, self._ledger_topic}
         while True:
             try:
@@ -124,7 +124,7 @@ class PlainCoordinator(Coordinator):
                 await writer.append(records())
             except (RequestNotSent, RequestLost, OutcomeUnknown) as problem:
                 self._connection.require_answers()
-                if time.monotonic() > deadline:
+                if clock.monotonic() > deadline:
                     what = f"taking the name {self._name} did not succeed in {seconds:.0f} s: {problem}"
                     raise ClusterUnreachable(f"cluster {self._connection.alias}: {what}") from problem
             else:

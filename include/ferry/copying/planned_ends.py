@@ -1,10 +1,10 @@
 """Checks the ends that a run has from ListOffsets against what its fetches answer: some brokers name an end before the last records."""
 
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from ferry import clock
 from ferry.clusters.logs.fetching import FetchPosition, fetched_partitions, stable_ends
 from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.net.event_loop import EventLoop
@@ -33,7 +33,7 @@ class PlannedEnds:
 
     async def confirm(self, passed: dict[tuple[str, int], int], node: int) -> None:
         """Ask broker `node` again: an end is right if it grows with the log. Stop the partitions where it stays before the records."""
-        begun = time.monotonic()
+        begun = clock.monotonic()
         while True:
             led = {key: leader.epoch for key in passed if (leader := self._leaders.of(*key)).node == node}
             ends: Mapping[tuple[str, int], int] = {}
@@ -41,7 +41,7 @@ class PlannedEnds:
                 ends = await stable_ends(self._connection, node, led)
             self._right |= {key for key, end in ends.items() if end >= passed[key]}
             passed = {key: offset for key, offset in passed.items() if ends.get(key, offset) < offset}
-            if not passed or time.monotonic() - begun > LAG_SECONDS:
+            if not passed or clock.monotonic() - begun > LAG_SECONDS:
                 break
             await self._loop.sleep(PAUSE_SECONDS)
         for key, offset in passed.items():

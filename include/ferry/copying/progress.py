@@ -4,11 +4,10 @@ The progress is read from the receipts of committed transactions: a thread reads
 works with every runner. If it cannot read them, it says so once and tries again: the copy does not depend on it.
 """
 
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 
+from ferry import clock
 from ferry.clusters.logs.internal_reader import InternalRecord, InternalTopicReader
 from ferry.clusters.open_cluster import open_cluster
 from ferry.config import Flow
@@ -29,10 +28,10 @@ REPEAT_SECONDS = 15.0
 
 
 @contextmanager
-def beside(name: str, watch: Callable[[threading.Event], None]) -> Iterator[None]:
+def beside(name: str, watch: Callable[[clock.Event], None]) -> Iterator[None]:
     """Call `watch` in a thread with this name, until the block has ended; the event says so."""
-    over = threading.Event()
-    thread = threading.Thread(target=watch, args=(over,), name=name, daemon=True)
+    over = clock.Event()
+    thread = clock.Thread(target=watch, args=(over,), name=name, daemon=True)
     thread.start()
     try:
         yield
@@ -43,12 +42,12 @@ def beside(name: str, watch: Callable[[threading.Event], None]) -> Iterator[None
 
 def named_when_slow(say: Callable[[str], None], doing: str) -> AbstractContextManager[None]:
     """Say `doing` when the block has taken FIRST_SECONDS, and every REPEAT_SECONDS after that until it ends."""
-    began = time.monotonic()
+    began = clock.monotonic()
 
-    def tell(over: threading.Event) -> None:
+    def tell(over: clock.Event) -> None:
         pause = FIRST_SECONDS
         while not over.wait(pause):
-            say(f"still {doing} ({time.monotonic() - began:.0f} s)")
+            say(f"still {doing} ({clock.monotonic() - began:.0f} s)")
             pause = REPEAT_SECONDS
 
     return beside("ferry-slow-step", tell)
@@ -67,7 +66,7 @@ class ProgressObserver:
         self.committed = committed
         self._readable = True
 
-    def watch(self, over: threading.Event) -> None:
+    def watch(self, over: clock.Event) -> None:
         while not over.is_set():
             try:
                 with open_cluster(self._flow.target) as target:
@@ -78,15 +77,15 @@ class ProgressObserver:
                 self._readable = False
                 over.wait(INTERVAL_SECONDS)
 
-    def _poll(self, reader: InternalTopicReader, over: threading.Event) -> None:
+    def _poll(self, reader: InternalTopicReader, over: clock.Event) -> None:
         while not over.wait(INTERVAL_SECONDS):
             before = self.committed.records
             self._read(reader)
             self._readable = True
             news = self.committed.follows or self.committed.records != before
-            if news and time.monotonic() - self._told_at >= self._pause:
-                self._say(self.committed.progress(time.time()).text)
-                self._told_at = time.monotonic()
+            if news and clock.monotonic() - self._told_at >= self._pause:
+                self._say(self.committed.progress(clock.time()).text)
+                self._told_at = clock.monotonic()
 
     def _read(self, reader: InternalTopicReader) -> None:
         topic = self._flow.ledger_topic

@@ -4,9 +4,9 @@ A run that was killed left no result, so the runs topic says for ever that it go
 proof raises the epoch of the id on the target; without them, it appends the writer's record to the state topic again.
 """
 
-import time
 from collections.abc import Hashable
 
+from ferry import clock
 from ferry.clusters.groups.coordination import Coordinator, ProducerIdentity
 from ferry.clusters.net.connections import ClusterConnection
 from ferry.config import ClientRole
@@ -25,16 +25,16 @@ class RunProof:
     """Begins to look when it is made. Make it before this process takes the flow."""
 
     def __init__(self, opened: OpenFlow) -> None:
-        self._opened, self._flow, self._began = opened, opened.flow, time.monotonic()
+        self._opened, self._flow, self._began = opened, opened.flow, clock.monotonic()
         self._name = opened.flow.transactional_id("run")
         self._first = self._seen()
 
     def comes(self, seconds: float = FOLLOW_ALIVE_SECONDS) -> bool:
         """Whether the id is proven within `seconds` since the look began. Returns as soon as it is. True if the cluster does not say."""
         while self._first is not None and self._seen() == self._first:
-            if time.monotonic() - self._began > seconds:
+            if clock.monotonic() - self._began > seconds:
                 return False
-            time.sleep(STEP_SECONDS)
+            clock.sleep(STEP_SECONDS)
         return True
 
     def _seen(self) -> Hashable | None:

@@ -6,7 +6,6 @@ unreadable, it stops with a named error; expired ranges become losses; if a lead
 """
 
 import logging
-import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -14,6 +13,7 @@ from typing import Any
 
 from kafka.future import Future
 
+from ferry import clock
 from ferry.clusters.logs.fetching import (
     FETCH_WAIT_MILLISECONDS,
     Fetched,
@@ -110,7 +110,7 @@ class SourceFeed:
 
         `held`: bytes of data that this lane, and lanes beside it, have in memory.
         """
-        now, least = time.monotonic(), self._fetch_bytes(len(self._cursors))  # there are no more brokers than partitions
+        now, least = clock.monotonic(), self._fetch_bytes(len(self._cursors))  # there are no more brokers than partitions
         if not self._rate_limiter.allows(now) or not self._has_room(held, least):
             return
         if self._following.rests(now, self._groups):
@@ -365,7 +365,7 @@ class SourceFeed:
                 self._postpone(cursor, str(problem))
 
     def _postpone(self, cursor: PartitionCursor, problem: str) -> None:
-        now = time.monotonic()
+        now = clock.monotonic()
         self._stale = True
         cursor.not_before = now + PAUSE_SECONDS
         cursor.troubled_since = cursor.troubled_since or now

@@ -1,9 +1,9 @@
 """Asks the source where the logs of partitions begin and end, and where a copy begins or ends by time."""
 
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
+from ferry import clock
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
@@ -83,10 +83,10 @@ def _first_offsets(
 
 def _await_lagging(source: ClusterAdmin, ends: Offsets, positions: Mapping[TopicPartition, int]) -> None:
     """Ask again for LAG_SECONDS if a log seems to end before the position: a new leader may lag behind."""
-    begun = time.monotonic()
-    while time.monotonic() - begun < LAG_SECONDS:
+    begun = clock.monotonic()
+    while clock.monotonic() - begun < LAG_SECONDS:
         behind = [key for key, position in positions.items() if ends.get(key, position) < position]
         if not behind:
             return
-        time.sleep(LAG_PAUSE_SECONDS)
+        clock.sleep(LAG_PAUSE_SECONDS)
         ends.update(source.end_offsets(behind)[0])

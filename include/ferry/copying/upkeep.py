@@ -5,9 +5,9 @@ A run that follows does it at its beginning, beside its lanes, because another r
 
 import logging
 from collections.abc import Callable, Iterator
-from threading import Thread
 from typing import Any
 
+from ferry import clock
 from ferry.clusters.net.shared_connection import Asked
 from ferry.config import Flow
 from ferry.copying.fencing import RunLease
@@ -63,13 +63,13 @@ class UpkeepBeside:
     def __init__(self, flow: Flow, ledger_topic_id: str, say: Callable[[str], None]) -> None:
         self._flow, self._ledger_topic_id, self._say = flow, ledger_topic_id, say
         self._changes: dict[str, Any] = {}
-        self._thread: Thread | None = None
+        self._thread: clock.Thread | None = None
 
     def look(self, lease: RunLease) -> None:
         """The first time, begin. Later, write what was done, if it has ended. Superseded if a newer run took over."""
         if self._thread is None:
             lease.confirm()
-            self._thread = Thread(target=self._work, args=(lease.record,), name="ferry-upkeep", daemon=True)
+            self._thread = clock.Thread(target=self._work, args=(lease.record,), name="ferry-upkeep", daemon=True)
             self._thread.start()
         elif not self._thread.is_alive():
             self.end(lease)

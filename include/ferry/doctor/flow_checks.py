@@ -1,9 +1,9 @@
 """Findings about one flow (pure): rights, limits of remote topics, expirations against the schedule, memory, headroom, losses."""
 
-import time
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
+from ferry import clock
 from ferry.clusters.admin.service_profiles import named
 from ferry.clusters.admin.services import ManagedService
 from ferry.clusters.net.partitions import grouped
@@ -196,7 +196,7 @@ def _standing(where: str, facts: FlowFacts, pause: float | None) -> Iterator[Fin
     yield from _headroom(where, facts.status, UNSCHEDULED_SECONDS if pause is None else pause, scheduled=pause is not None)
     # Problems that a run or a verify found earlier may be over.
     status = replace(facts.status, last_run=None, newest_run=None, last_verify=None)
-    for reason in verdict_of(status, time.time()).reasons:
+    for reason in verdict_of(status, clock.time()).reasons:
         if reason.health in _CHECKS:
             yield failure(where, _CHECKS[reason.health], reason.text, reason.next_step)
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Self
 
+from ferry import clock
 from ferry.errors import (
     ExitCode,
     FerryError,
@@ -218,7 +219,7 @@ class RunReport:
 
 def time_now() -> str:
     """Now, in the form of times in reports."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+    return datetime.fromtimestamp(clock.time(), UTC).isoformat(timespec="milliseconds")
 
 
 def loss_report(receipt: Receipt) -> LossReport:

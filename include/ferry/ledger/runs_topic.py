@@ -6,12 +6,12 @@ superseded. A reader of one run refuses records of that run in a newer version.
 """
 
 import json
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from ferry import clock
 from ferry.clusters.logs.internal_producer import append_records
 from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.errors import UnreadableRecord
@@ -112,13 +112,13 @@ def read_recent_runs(opened: OpenFlow) -> dict[str, RunRecords]:
 def recent_records(opened: OpenFlow, days: int = RUN_DAYS, *, complete: bool = False) -> Iterator[InternalRecord]:
     """Records of the runs topic of the last `days`. `complete`: as of InternalTopicReader."""
     topic, reader = opened.flow.runs_topic, opened.target.reader()
-    since = reader.offsets_at(topic, time.time_ns() // 1_000_000 - days * 24 * 3600 * 1000)
+    since = reader.offsets_at(topic, clock.time_ms() - days * 24 * 3600 * 1000)
     return reader.read(topic, since, complete=complete)
 
 
 def last_end(opened: OpenFlow, days: int) -> int:
     """When the last run of these days ended, in ms; -1: none did. The clock of another machine may be ahead: then it is in the future."""
-    now = time.time() * 1000
+    now = clock.time() * 1000
     ends = (record.timestamp for record in recent_records(opened, days) if record.key.startswith(KEY_PREFIX))
     return max((ended for ended in ends if ended <= now), default=-1)
 
@@ -129,7 +129,7 @@ def since_last_run(opened: OpenFlow, topics: Iterable[str]) -> dict[str, float]:
     A run that failed as a whole has copied nothing, and does not count. For a run that follows, each outcome of a sync counts as an end.
     Records that cannot be read are left out.
     """
-    now, began = time.time(), dict[bytes, RunOpened]()
+    now, began = clock.time(), dict[bytes, RunOpened]()
     last = dict.fromkeys(topics, now - RUN_DAYS * 24 * 3600)
     for record in recent_records(opened):
         run_id = record.key.removeprefix(KEY_PREFIX)

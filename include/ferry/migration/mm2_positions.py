@@ -7,10 +7,10 @@ The offsets are out of date while MM2 runs. Its workers are members of a Connect
 members say nothing about one connector, and the group's name is not known. So Ferry also watches the connector's offsets and remote topics.
 """
 
-import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from ferry import clock
 from ferry.clusters.groups.group_model import GroupDescription
 from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.clusters.net.partitions import TopicPartition
@@ -137,7 +137,7 @@ def refuse_active_mm2(opened: OpenFlow, topic: str, ends: Mapping[int, int], min
     known = {name: entry.partitions for name, entry in target.topics().items() if name in topics}
     keys = [TopicPartition(name, number) for name, width in known.items() for number in range(width)]
     before, _ = target.end_offsets(keys, committed=False)
-    time.sleep(WATCH_SECONDS)
+    clock.sleep(WATCH_SECONDS)
     after, _ = target.end_offsets(keys, committed=False)
     grown = sorted({key.topic for key in before if after.get(key, before[key]) > before[key]})
     news = opened.target.reader().read(topic, ends, complete=False)

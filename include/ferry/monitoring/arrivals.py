@@ -4,11 +4,11 @@ A look asks the target for the flow's positions and the source for the ends of i
 """
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
+from ferry import clock
 from ferry.clusters.groups.coordination import ask_positions
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
@@ -68,21 +68,21 @@ class Arrivals:
 
     def look(self) -> Behind:
         """Partitions for which a run should start; empty: none should. Errors as of config and clusters; the next look connects anew."""
-        if time.monotonic() >= self._topics_due:
+        if clock.monotonic() >= self._topics_due:
             self._look_at_topics()
         flow = self._opened.flow
         asked = ask_positions(self._opened.target, flow.position_group, stable=False)
         ends, _ = self._opened.source.admin.end_offsets(self._places)  # a partition without an answer has one at a later look
         found = behind(self._places, asked.answer(), ends)
-        return found if self._starts.due(found, time.monotonic()) else {}
+        return found if self._starts.due(found, clock.monotonic()) else {}
 
     def started(self, found: Behind) -> None:
         """A run starts for what a look has found."""
-        self._starts = self._starts.started(found, time.monotonic())
+        self._starts = self._starts.started(found, clock.monotonic())
 
     def still_active(self) -> None:
         """A run is active. A pause begins when it has ended."""
-        self._starts = replace(self._starts, at=time.monotonic())
+        self._starts = replace(self._starts, at=clock.monotonic())
 
     def close(self) -> None:
         self._scope.close()
@@ -99,4 +99,4 @@ class Arrivals:
         self._places = {TopicPartition(topic, number): TopicPartition(remote, number) for topic, remote, number in numbered}
         mirroring = flow.mirroring
         refreshes = mirroring.refresh_topics_enabled and mirroring.refresh_topics_interval >= 0
-        self._topics_due = time.monotonic() + (mirroring.refresh_topics_interval if refreshes else math.inf)
+        self._topics_due = clock.monotonic() + (mirroring.refresh_topics_interval if refreshes else math.inf)

@@ -4,10 +4,10 @@ The ledger's gaps are offsets. A gap that holds only control records and holes o
 of each gap, within a limit of time. A gap that could not be read in time counts as missing.
 """
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 
+from ferry import clock
 from ferry.clusters.net.partitions import TopicPartition, grouped
 from ferry.clusters.open_cluster import OpenCluster
 from ferry.copying.partition_plan import PartitionFacts
@@ -36,7 +36,7 @@ def read_missing(
     if not found:
         return ()
     try:
-        firsts = first_records(opened.source, found[:GAPS_LOOKED_AT], time.monotonic() + LOOK_SECONDS)
+        firsts = first_records(opened.source, found[:GAPS_LOOKED_AT], clock.monotonic() + LOOK_SECONDS)
     except ClusterUnreachable:  # a right is missing
         firsts = {}
     missing = []
@@ -61,10 +61,10 @@ def first_records(source: OpenCluster, gaps: Iterable[Gap], deadline: float) -> 
     found: dict[Gap, First | None] = {}
     reader = source.reader()
     for together in zip_longest(*grouped((gap[0], gap) for gap in gaps).values()):  # one gap of every partition at once
-        if time.monotonic() > deadline:
+        if clock.monotonic() > deadline:
             break
         spans = dict(filter(None, together))
-        for key, first in reader.first_records(spans, deadline - time.monotonic()).items():
+        for key, first in reader.first_records(spans, deadline - clock.monotonic()).items():
             if isinstance(first, FerryError):
                 raise first
             found[key, spans[key]] = (first.offset, first.timestamp) if first else None

@@ -3,13 +3,13 @@
 A record that cannot be read, or of a kind that this Ferry does not know, is counted and left out, so the others are still shown.
 """
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
+from ferry import clock
 from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.config import Flow
 from ferry.copying.run_liveness import RunProof
@@ -60,7 +60,7 @@ def read_recent(opened: OpenFlow, days: int = RUN_DAYS) -> RecentRuns:
     # A verify may have thousands of results of single ranges, and the page does not show them.
     records = (record for record in recent_records(opened, days) if not results_topic.is_range_result(record.value or b""))
     flow = opened.flow
-    found = recent_runs(records, place_of(flow.target, flow.runs_topic), time.time())
+    found = recent_runs(records, place_of(flow.target, flow.runs_topic), clock.time())
     held = None if not_enabled(flow, SyncName.GROUPS) else held_groups(found.document["runs"])
     return replace(found, document={**found.document, "held": held})
 

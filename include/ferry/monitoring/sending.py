@@ -7,9 +7,9 @@ and a counter begins at 0 when the command began. A metric never fails a run.
 import logging
 import os
 from collections.abc import Iterable, Mapping
-from time import time_ns
 from typing import TYPE_CHECKING
 
+from ferry import clock
 from ferry.clusters.net.partitions import grouped
 from ferry.ledger.sync_outcome import Measurement
 
@@ -46,7 +46,7 @@ def send(found: Iterable[Measurement], began: int) -> str:
     variable = next(name for name in ENDPOINTS if os.environ.get(name))
     try:
         exporter = _exporter(os.environ)
-        sent = exporter.export(metrics_data(found, began, time_ns(), os.environ))
+        sent = exporter.export(metrics_data(found, began, clock.time_ns(), os.environ))
         exporter.shutdown()
     except ImportError:  # of the exporter, which is a package of its own
         return MISSING

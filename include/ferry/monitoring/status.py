@@ -4,12 +4,12 @@ A partition counts as stopped if the plan of a snapshot says that the next run w
 """
 
 import json
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import starmap
 
+from ferry import clock
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.admin.describe import ConfigValue
 from ferry.clusters.logs.internal_reader import InternalRecord
@@ -82,7 +82,7 @@ def whole_status(opened: OpenFlow) -> FlowHealth:
         commits=None if copying is None else commits_of(opened, copying.run_id),
         commits_left=status.lag.records if whole else 0,
         seeded=last_seed(known["runs"]),
-        next_due=next_due(flow.schedule, time.time()),
+        next_due=next_due(flow.schedule, clock.time()),
         on_arrival=flow.copies and bool(flow.watch_seconds),
         last_verify=next(iter(known["verifies"]), None),
         held_groups=known["held"],
@@ -94,7 +94,7 @@ def whole_status(opened: OpenFlow) -> FlowHealth:
 
 def commits_of(opened: OpenFlow, run_id: str) -> Progress:
     """What the run committed in the last minute, by the ledger."""
-    topic, now, committed = opened.flow.ledger_topic, time.time(), Committed()
+    topic, now, committed = opened.flow.ledger_topic, clock.time(), Committed()
     reader, own = opened.target.reader(), json.dumps(run_id).encode()
     for record in reader.read(topic, reader.offsets_at(topic, round((now - RATE_SECONDS) * 1000)), complete=False):
         if record.value and run_of(record.value) == own:
@@ -112,7 +112,7 @@ def overdue_run(opened: OpenFlow, last_ended: int) -> BrokenLimit | None:
     deadline = flow.alerts.deadline_seconds
     if deadline is None or flow.schedule is None:
         return None
-    moment = datetime.now(UTC)
+    moment = datetime.fromtimestamp(clock.time(), UTC)
     due = last_due(flow.schedule, deadline, moment)
     newest = last_ended if last_ended >= 0 else last_end(opened, DAYS_KEPT)
     if newest >= round(due.timestamp() * 1000):
@@ -217,7 +217,7 @@ def first_ages(source: OpenCluster, wanted: Mapping[TopicPartition, int]) -> dic
         return ages
     times = {key: first.timestamp for key, first in firsts.items() if isinstance(first, InternalRecord) and first.timestamp >= 0}
     # The age of a time in the future is 0.
-    return ages | {key: max(0.0, time.time() - moment / 1000) for key, moment in times.items()}
+    return ages | {key: max(0.0, clock.time() - moment / 1000) for key, moment in times.items()}
 
 
 def partition_status(
@@ -272,7 +272,7 @@ def _stopped(opened: OpenFlow, seen: FlowSnapshot, plans: Iterable[PartitionPlan
     flow, found = opened.flow, _failures(seen, plans)
     if not any(failure.error in _SEEMS_SO_WHILE_A_RUN_COMMITS for failure in found):
         return found
-    time.sleep(SECOND_LOOK_SECONDS)
+    clock.sleep(SECOND_LOOK_SECONDS)
     opened.anew()
     later = take_snapshot(opened, RunRequest(flow.name, "look"), stable=False)
     # The text does not identify a failure: it may name the end of a log that grows.

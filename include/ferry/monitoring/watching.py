@@ -4,12 +4,11 @@ A frame is computed from one look and the look before (pure). The speed of a flo
 reads as much as a plan does. A look at a cluster that does not answer ends after the cluster's time-outs, and has a problem.
 """
 
-import threading
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
+from ferry import clock
 from ferry.clusters.net.partitions import grouped
 from ferry.config import Flow
 from ferry.errors import FerryError, count_of
@@ -186,21 +185,21 @@ class FlowWatcher:
         self.frame: FlowFrame | None = None
 
     def look(self) -> FlowFrame:
-        began = time.time()
+        began = clock.time()
         try:
             with open_flow(self._flow) as opened:
-                if time.monotonic() - self._whole_at >= WHOLE_SECONDS:
+                if clock.monotonic() - self._whole_at >= WHOLE_SECONDS:
                     health = self._whole = flow_status(opened)
-                    self._whole_at = time.monotonic()
+                    self._whole_at = clock.monotonic()
                 else:
                     quick = status_after_run(opened)
                     health = replace(self._whole, **{name: getattr(quick, name) for name in QUICK})
                     deadline = (entry for entry in self._whole.broken if not entry.topic)  # only a whole look asks for the runs
                     health = replace(health, broken=(*deadline, *quick.broken))
         except FerryError as refusal:
-            look = Look(time.time(), self._whole, refusal.named, began)
+            look = Look(clock.time(), self._whole, refusal.named, began)
         else:
-            look = Look(time.time(), health)
+            look = Look(clock.time(), health)
         self.frame = frame(look, self.frame, self._earlier)
         if not look.problem:
             self._earlier = look
@@ -213,12 +212,12 @@ class Watcher:
     def __init__(self, flows: tuple[Flow, ...], interval: float) -> None:
         self._flows = [FlowWatcher(flow) for flow in flows]
         self._interval = interval
-        self._stop = threading.Event()
+        self._stop = clock.Event()
         self.problem: BaseException | None = None
 
     def __enter__(self) -> Self:
         for place, entry in enumerate(self._flows):
-            threading.Thread(target=self._run, args=(entry,), name=f"ferry-watch-{place}", daemon=True).start()
+            clock.Thread(target=self._run, args=(entry,), name=f"ferry-watch-{place}", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -232,8 +231,8 @@ class Watcher:
     def _run(self, entry: FlowWatcher) -> None:
         try:
             while not self._stop.is_set():
-                began = time.monotonic()
+                began = clock.monotonic()
                 entry.look()
-                self._stop.wait(max(0.0, began + self._interval - time.monotonic()))
+                self._stop.wait(max(0.0, began + self._interval - clock.monotonic()))
         except BaseException as problem:  # noqa: BLE001 - the caller raises it
             self.problem = problem

@@ -4,13 +4,13 @@ A step that has no result of an earlier step reads from the clusters what it nee
 Airflow's tasks do, and may be repeated.
 """
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from ferry import clock
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
@@ -49,12 +49,12 @@ class Run:
     @cached_property
     def plan(self) -> RunPlan:
         """What the run does, decided when it is first asked for."""
-        self._planned = time.monotonic()
+        self._planned = clock.monotonic()
         return plan_run(self.opened, self.request)
 
     def _lagging(self) -> set[TopicPartition] | None:
         """Where a transaction may be overdue; None: anywhere. If the plan saw no transaction, one that is open now is still too young."""
-        young = self._planned and time.monotonic() - self._planned < self.flow.open_transaction_warn_ms / 1000
+        young = self._planned and clock.monotonic() - self._planned < self.flow.open_transaction_warn_ms / 1000
         return {entry.held for entry in self.plan.last_stable_lags} if young and not self.plan.failed else None
 
     @property
@@ -82,7 +82,7 @@ class Run:
 
         A run that follows, and from which a run that does not has taken the flow over, takes it again when that one has ended.
         """
-        from ferry.copying.attempt_records import cpu_of_process, waited_for  # noqa: PLC0415 - likewise
+        from ferry.copying.attempt_records import waited_for  # noqa: PLC0415 - likewise
         from ferry.copying.driver import CopyDriver  # noqa: PLC0415 - slow to load, and many runs have nothing to copy
         from ferry.copying.following_driver import FollowingDriver  # noqa: PLC0415 - likewise
 
@@ -97,7 +97,7 @@ class Run:
                 driver.run()
             finally:
                 self.opened.anew()
-            self._ledger_ends, cpu_told, other = driver.records.ledger_ends, cpu_of_process(), driver.records.gave_way_to
+            self._ledger_ends, cpu_told, other = driver.records.ledger_ends, clock.process_time(), driver.records.gave_way_to
             goes_on = bool(other) and waited_for(self.opened, self.request, other, log)
 
     def move_records(self, copy: Callable[[], object], prepared: Callable[[TopicChanges], object]) -> None:

@@ -6,11 +6,11 @@ than") is decided here; when it was last done stands in the flow's state topic.
 """
 
 import logging
-import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 
+from ferry import clock
 from ferry.clusters.logs.internal_batches import KeyValue
 from ferry.clusters.logs.internal_producer import append_records
 from ferry.errors import FerryError, NewerFormat
@@ -76,7 +76,7 @@ class Syncs:
         `on_request`: a person asked for it, so it is done whatever intervals and (but for `unless_disabled`) settings say. A sync that
         could do nothing has failed as a whole.
         """
-        began, what = time.monotonic(), f"sync {name.value}"
+        began, what = clock.monotonic(), f"sync {name.value}"
         try:
             self._refuse_newer()
             why_not = not_enabled(self._flow, name) if unless_disabled or not on_request else ""
@@ -86,7 +86,7 @@ class Syncs:
             return SyncOutcome(sync=name.value, failed=(WholeSyncFailure.of(what, problem),), dry_run=self._dry_run)
         except FerryError as problem:
             outcome = SyncOutcome(failed=(WholeSyncFailure.of(what, problem),))
-        outcome = replace(outcome, sync=name.value, dry_run=self._dry_run, seconds=round(time.monotonic() - began, 3))
+        outcome = replace(outcome, sync=name.value, dry_run=self._dry_run, seconds=round(clock.monotonic() - began, 3))
         return outcome if self._dry_run or not_enabled(self._flow, name) else self._kept(outcome)
 
     def _refuse_newer(self) -> None:
@@ -109,7 +109,7 @@ class Syncs:
         """
         interval = SYNCS[name].interval(self._flow)
         done = self._done.get(name.value) if interval else None
-        age = -1.0 if done is None else time.time() - done.finished / 1000
+        age = -1.0 if done is None else clock.time() - done.finished / 1000
         return f"{NOT_DUE}{age:.0f} s ago, {SYNCS[name].interval_key}={interval}" if 0 <= age < interval else ""
 
     def _kept(self, outcome: SyncOutcome) -> SyncOutcome:
@@ -129,11 +129,11 @@ class Syncs:
         if not outcome.left_out and not self._topics_made:  # what is not due was done before, so the topics are there
             ensure_internal_topics(self._flow, self._opened.target.admin)
             self._topics_made = True
-        now, new = time.monotonic(), dict[str, KeyValue]()
+        now, new = clock.monotonic(), dict[str, KeyValue]()
         if self._run_id:
             new[self._flow.runs_topic] = encode_run_record(RunSync(self._run_id, outcome.sync, outcome.document(LISTED)))
         if succeeded:
-            new[self._flow.state_topic] = encode_state(SyncDone(outcome.sync, time.time_ns() // 1_000_000, self._run_id))
+            new[self._flow.state_topic] = encode_state(SyncDone(outcome.sync, clock.time_ms(), self._run_id))
         for topic, record in new.items():
             self._unkept.setdefault(topic, {})[outcome.sync] = record
             self._unkept_since.setdefault(topic, now)

@@ -6,10 +6,9 @@ done. It records the outcome for the run's report at most every REPORT_SECONDS, 
 not grow with the number of heartbeats.
 """
 
-import time
 from collections.abc import Callable
-from threading import Event, Thread
 
+from ferry import clock
 from ferry.config import Flow
 from ferry.errors import FerryError
 from ferry.ledger.open_flow import OpenFlow, open_flow
@@ -30,22 +29,23 @@ LAST_SECONDS = 4.0
 HANGS_SECONDS = 300.0  # a sync that has taken this long at the end of the run hangs
 
 
-def sync_meanwhile(flow: Flow, run_id: str, say: Callable[[str], None], over: Event) -> None:
+def sync_meanwhile(flow: Flow, run_id: str, say: Callable[[str], None], over: clock.Event) -> None:
     """Do the syncs that the flow has enabled, until `over`. One that takes long then is not waited for; if it hangs, the report says so."""
     wanted = [name for name in AFTER_THE_COPY if not not_enabled(flow, name)]
     busy: dict[SyncName, float] = {}
     shared = {"over": over, "busy": busy}
     threads = [
-        Thread(target=_sync_on, args=(flow, run_id, say, name), kwargs=shared, name=f"ferry-sync-{name}", daemon=True) for name in wanted
+        clock.Thread(target=_sync_on, args=(flow, run_id, say, name), kwargs=shared, name=f"ferry-sync-{name}", daemon=True)
+        for name in wanted
     ]
     for thread in threads:
         thread.start()
     over.wait()
-    deadline = time.monotonic() + LAST_SECONDS
+    deadline = clock.monotonic() + LAST_SECONDS
     for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
+        thread.join(max(0.0, deadline - clock.monotonic()))
     for name, since in dict(busy).items():
-        if (seconds := time.monotonic() - since) >= HANGS_SECONDS:
+        if (seconds := clock.monotonic() - since) >= HANGS_SECONDS:
             _tell_that_it_hangs(flow, run_id, say, name, seconds)
 
 
@@ -61,7 +61,9 @@ def _tell_that_it_hangs(flow: Flow, run_id: str, say: Callable[[str], None], nam
         say(f"that sync {name.value} hangs is not in the run's report: {error}")
 
 
-def _sync_on(flow: Flow, run_id: str, say: Callable[[str], None], name: SyncName, *, over: Event, busy: dict[SyncName, float]) -> None:
+def _sync_on(
+    flow: Flow, run_id: str, say: Callable[[str], None], name: SyncName, *, over: clock.Event, busy: dict[SyncName, float]
+) -> None:
     """Do one sync again and again, until `over`. `busy`: since when each sync is at work."""
     interval = float(SYNCS[name].interval(flow)) or USUAL_SECONDS
     failing = False
@@ -70,7 +72,7 @@ def _sync_on(flow: Flow, run_id: str, say: Callable[[str], None], name: SyncName
         pause = _until_due(opened, name, interval)
         while not over.wait(pause):
             opened.anew()  # what the sync has read of both clusters may have changed
-            busy[name] = time.monotonic()
+            busy[name] = clock.monotonic()
             try:
                 failed = syncs.carry_out(name, on_request=True, unless_disabled=True).failed
                 problem = "; ".join(map(str, failed))
@@ -93,5 +95,5 @@ def _until_due(opened: OpenFlow, name: SyncName, interval: float) -> float:
         done = ask_syncs_done(opened).answer().get(name.value)
     except FerryError:
         return 0.0
-    age = interval if done is None else time.time() - done.finished / 1000
+    age = interval if done is None else clock.time() - done.finished / 1000
     return max(0.0, interval - age) if age >= 0 else 0.0

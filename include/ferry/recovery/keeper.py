@@ -4,11 +4,11 @@ The records are written in transactions under the id `ferry-<flow>-recovery`, wh
 refuses an older process that was suspended and wakes up, so it writes no more groups.
 """
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from ferry import clock
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.clusters.open_cluster import OpenCluster
 from ferry.copying.fencing import FencedWriter
@@ -38,7 +38,7 @@ class RecoveryKeeper:
         write from then on come after these ends, even if a try was killed or a topic is new.
         """
         before, name = stage_of(self.record), f"{plan.options.command} {plan.options.run_id}"
-        record = begun(self.state, self.record, event, name, _now())
+        record = begun(self.state, self.record, event, name, clock.time_ms())
         source_cluster = plan.source_cluster or record.source_cluster
         record = replace(record, run_id=plan.options.run_id, confirmed_by=confirmed_by, source_cluster=source_cluster)
         found = tuple(cut(name)) if before is Stage.REPLICATING else ()
@@ -50,12 +50,12 @@ class RecoveryKeeper:
         """Bring the groups of `cluster` to `positions`, as of `move_groups`, and record that they are written."""
         phase = self.record.phase
         outcomes = move_groups(cluster, positions, without_taken(consent, self.state.taken, phase), phase, self.take)
-        self.record = replace(self.record, step="groups written", at=_now())
+        self.record = replace(self.record, step="groups written", at=clock.time_ms())
         self._write([self.record])
         return outcomes
 
     def end(self, event: Event, step: str) -> None:
-        record = ended(self.record, event, step, _now())
+        record = ended(self.record, event, step, clock.time_ms())
         self._write([record])
         self.record = record
 
@@ -81,10 +81,6 @@ def keep_recovery(opened: OpenFlow) -> Iterator[RecoveryKeeper]:
     ensure_internal_topics(flow, opened.target.admin)
     with FencedWriter(opened, flow.transactional_id("recovery")) as writer:
         yield RecoveryKeeper(opened, writer)
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def abandon(opened: OpenFlow, event: Event) -> str:

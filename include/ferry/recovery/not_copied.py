@@ -4,10 +4,10 @@ Ferry counts the records that are left in each partition. If the source does not
 measures that producers have stopped, and that nothing is left.
 """
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ferry import clock
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
@@ -73,7 +73,7 @@ def perhaps_not_copied(opened: OpenFlow) -> tuple[tuple[NotCopied, ...], int | N
 def refuse_active_producers(opened: OpenFlow, seconds: float) -> None:
     """RecoveryStopped when a log of the source grows within `seconds`: a producer that still runs writes then, or has nothing to write."""
     before = source_ends(opened)
-    time.sleep(seconds)
+    clock.sleep(seconds)
     moved = grown(before, source_ends(opened))
     if moved:
         named = some_of([f"{key.topic}-{key.partition}" for key in sorted(moved)])

@@ -9,10 +9,10 @@ had read. Without it the smaller of two images is safe: the new one, or that of 
 """
 
 import re
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ferry import clock
 from ferry.clusters.net.partitions import TopicPartition, grouped
 from ferry.clusters.open_cluster import OpenCluster
 from ferry.config import Flow
@@ -85,7 +85,7 @@ def groups_planned(
         with watch.step("ask for the right to write groups"):
             moves = with_refusals(active.target, moves)
     unread, as_of = (*reading.unread, *unread), reading.checkpoints_as_of
-    notices = (*checked.notices, *age_notices(as_of, time.time()), *reading.notices)
+    notices = (*checked.notices, *age_notices(as_of, clock.time()), *reading.notices)
     return replace(checked, moves=moves, unread=unread, left_out=reading.left_out, checkpoints_as_of=as_of, notices=notices)
 
 

@@ -1,11 +1,11 @@
 """The plan and the outcome of a failover, failback or cut-over, as documents. Pure."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ferry import clock
 from ferry.errors import ExitCode, count_of
 from ferry.ledger.recovery_record import Stage, iso
 from ferry.ledger.run_report import Skipped, time_now
@@ -217,11 +217,11 @@ class Stopwatch:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        began = time.monotonic()
+        began = clock.monotonic()
         try:
             yield
         finally:
-            seconds = time.monotonic() - began
+            seconds = clock.monotonic() - began
             if self.steps and self.steps[-1][0] == name:
                 seconds, self.steps = seconds + self.steps[-1][1], self.steps[:-1]
             self.steps += ((name, seconds),)

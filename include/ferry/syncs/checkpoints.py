@@ -5,10 +5,10 @@ record of the topic for each group and partition counts. A position is written w
 source, or when its downstream offset has grown. From the first run on, every partition that a group has an offset for has a checkpoint.
 """
 
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from ferry import clock
 from ferry.clusters.logs.internal_producer import append_records
 from ferry.config import Flow
 from ferry.config.mm2_topics import checkpoints_topic
@@ -39,7 +39,7 @@ def sync_checkpoints(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
     flow = opened.flow
     topic = checkpoints_topic(flow)
     contents = read_mm2_topic(opened, topic, Checkpoint.decode)
-    queried = time.time_ns() // 1_000_000
+    queried = clock.time_ms()
     groups = opened.once(translated_groups)
     plan = plan_checkpoints(groups, newest_checkpoints(contents.records))
     changes = ensure_mm2_topic(opened, topic, dry_run=dry_run)
@@ -47,7 +47,7 @@ def sync_checkpoints(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
     if plan.due and not dry_run:
         records = [(checkpoint.encode_key(), checkpoint.encode_value()) for checkpoint, _ in plan.due]
         append_records(opened.target, {topic.name: records}, partition=PARTITION, timestamp=queried)
-        measured = _latencies(flow, plan, time.time_ns() // 1_000_000 - queried)
+        measured = _latencies(flow, plan, clock.time_ms() - queried)
     changes += tuple(_change(checkpoint, before) for checkpoint, before in plan.due)
     left_out = [Skipped(f"group {entry.group}", entry.reason) for entry in groups.left_out if not entry.error]
     failed = plan.failed + tuple(SyncFailure(f"group {entry.group}", entry.error, entry.reason) for entry in groups.left_out if entry.error)

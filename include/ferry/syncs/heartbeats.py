@@ -6,9 +6,9 @@ flows only. So a run of A->B also writes (B, A) to A if MM2 would do so. If Ferr
 the config asks for it: a user who may only read on the source must be able to run the flow.
 """
 
-import time
 from dataclasses import replace
 
+from ferry import clock
 from ferry.clusters.logs.internal_producer import append_records
 from ferry.config import Cluster
 from ferry.config.mm2_topics import heartbeats_topic
@@ -54,7 +54,7 @@ def _beat(opened: OpenFlow, on: Cluster, other: Cluster, *, dry_run: bool) -> tu
     """One heartbeat other -> on, written to cluster `on`."""
     topic = heartbeats_topic(opened.flow, on)
     changes = ensure_mm2_topic(opened, topic, dry_run=dry_run)
-    beat = Heartbeat(other.alias, on.alias, time.time_ns() // 1_000_000)
+    beat = Heartbeat(other.alias, on.alias, clock.time_ms())
     if not dry_run:
         append_records(
             opened.side(on), {topic.name: [(beat.encode_key(), beat.encode_value())]}, partition=PARTITION, timestamp=beat.timestamp

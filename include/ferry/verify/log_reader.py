@@ -6,12 +6,12 @@ data it gives only the headers. It raises a typed error if the topic was recreat
 If a broker asks for a pause because of a quota (KIP-219), the reader pauses as long as asked; such a pause is no error.
 """
 
-import time
 from collections.abc import Iterator
 from uuid import UUID
 
 from kafka.future import Future
 
+from ferry import clock
 from ferry.clusters.logs.fetching import Fetched, FetchPosition, fetch_request, fetched_partitions, log_bounds, without_leader
 from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.net.error_policy import FETCH, Action
@@ -83,9 +83,9 @@ class LogReader:
             if future is None:  # the partition has no leader, or a quota asks for a pause
                 if self._node < 0:
                     raise without_leader(self._connection, self._leaders, *self._key)
-                began = time.monotonic()
+                began = clock.monotonic()
                 await self._connection.loop.sleep(THROTTLE_CHECK_SECONDS)
-                self._troubled_since += time.monotonic() - began if self._troubled_since else 0.0
+                self._troubled_since += clock.monotonic() - began if self._troubled_since else 0.0
                 return []
             answer = await self._connection.answer_to(future)
             found = fetched_partitions(answer, [position], self._leaders)
@@ -157,7 +157,7 @@ class LogReader:
                 await self._wait(FETCH.told(code))
 
     async def _wait(self, problem: str) -> None:
-        now = time.monotonic()
+        now = clock.monotonic()
         self._troubled_since = self._troubled_since or now
         if now - self._troubled_since > PATIENCE_SECONDS:
             raise self._failure(PartitionUnavailable, f"not readable for {PATIENCE_SECONDS:.0f} s: {problem}")

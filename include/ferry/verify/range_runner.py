@@ -4,10 +4,10 @@ While batches are compared, one fetch of each side is in flight. Waiting batches
 of a log, the range is shortened and compared again. Each result goes to the runs topic at once, so another try finds it.
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ferry import clock
 from ferry.clusters.logs.fetching import log_bounds
 from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.net.leaders import Leaders
@@ -48,9 +48,9 @@ def verify_ranges(opened: OpenFlow, run_id: str, ranges: Sequence[VerifyRange]) 
             here.loop.run(known.refresh)
         with ResultWriter(opened, run_id) as writer:
             for wanted in ranges:
-                started = time.process_time()
+                started = clock.process_time()
                 result = here.loop.run(_RangeVerifier((here.connection, there.connection), leaders, wanted, limit).run)
-                result = replace(result, cpu_seconds=time.process_time() - started)
+                result = replace(result, cpu_seconds=clock.process_time() - started)
                 writer.add(result)
                 yield result
 

@@ -11,12 +11,11 @@ other one.
 import base64
 import json
 import logging
-import secrets
-import time
 import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
+from ferry import clock
 from ferry.clusters.logs.internal_producer import append_records, ask_identity
 from ferry.errors import FerryError, NewerFormat, UnreadableRecord
 from ferry.ledger.formats import place_of, require_version
@@ -48,7 +47,7 @@ class ResultWriter:
         self._opened = opened
         self._run_id = run_id
         self._waiting: list[tuple[bytes, bytes]] = []
-        self._written = time.monotonic()
+        self._written = clock.monotonic()
         self._refused = False
 
     def __enter__(self) -> Self:
@@ -61,7 +60,7 @@ class ResultWriter:
         """Write `result` soon. A result with a problem is not written, so another try compares the range again."""
         if result.problem is None:
             self._waiting.append((_key(self._run_id), result_record(result)))
-        if time.monotonic() - self._written > WRITE_EVERY_SECONDS:
+        if clock.monotonic() - self._written > WRITE_EVERY_SECONDS:
             self._write()
 
     def _write(self) -> None:
@@ -72,12 +71,12 @@ class ResultWriter:
             except FerryError as problem:
                 self._refused = True
                 log.warning("results could not be written, so another try of %s begins anew: %s", self._run_id, problem)
-        self._written = time.monotonic()
+        self._written = clock.monotonic()
 
 
 def read_finished(opened: OpenFlow, run_id: str) -> dict[str, RangeResult]:
     """Results of earlier tries on the last day, by range key."""
-    now = time.time_ns() // 1_000_000
+    now = clock.time_ms()
     current = (value for moment, value in _values(opened, run_id) if counts(moment, now))
     return fold_results(current, place_of(opened.flow.target, opened.flow.runs_topic))
 
@@ -142,7 +141,7 @@ def report_records(report: VerifyReport) -> list[bytes]:
     """The report as values of records, in order. A random token distinguishes the parts of two reports."""
     packed = base64.b64encode(zlib.compress(json.dumps(report.document()).encode())).decode()
     parts = [packed[start : start + PART_BYTES] for start in range(0, len(packed), PART_BYTES)]
-    token = secrets.token_hex(4)
+    token = clock.token_hex(4)
     return [_value("report", {"token": token, "part": place, "of": len(parts), "text": part}) for place, part in enumerate(parts)]
 
 

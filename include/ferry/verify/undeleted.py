@@ -12,11 +12,11 @@ changed, that retention may have dropped, or that came after the verify began; a
 their hashes. If there are more keys than fit in memory, it reads both logs several times, for a share of the keys each time.
 """
 
-import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from ferry import clock
 from ferry.clusters.logs.internal_batches import KeyValue
 from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.clusters.net.partitions import TopicPartition
@@ -131,7 +131,7 @@ def _explained(
     """The receipt of tombstones. Each attempt has a key of its own: the receipt of an earlier one may be there."""
     at, spans = max(0, entry.position), written[entry.remote]
     blank = replace(entry.receipt(ReceiptKind.BACKFILLED, at, at, TOMBSTONES), counters=ZERO, run_id=run_id)
-    return {ledger: [encode_receipt(replace(blank, written=spans, downstream_end=spans[-1][1], series=secrets.token_hex(8)))]}
+    return {ledger: [encode_receipt(replace(blank, written=spans, downstream_end=spans[-1][1], series=clock.token_hex(8)))]}
 
 
 def shown(key: bytes) -> str:

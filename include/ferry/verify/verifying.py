@@ -1,12 +1,11 @@
 """One verify: read the evidence, plan ranges, compare those that no earlier try has compared, report. Writes only results."""
 
-import os
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from ferry import clock
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.committed import Committed
 from ferry.copying.progress import INTERVAL_SECONDS
@@ -31,7 +30,7 @@ Compare = Callable[[Sequence[VerifyRange]], Iterable[RangeResult]]
 
 def verify(opened: OpenFlow, request: VerifyRequest, compare: CompareRanges, say: Callable[[str], None]) -> VerifyReport:
     """Compare both sides. FerryError if nothing could be compared at all; other problems are in the report."""
-    started, clock, cpu = time_now(), time.monotonic(), sum(os.times()[:2])
+    started, begun, cpu = time_now(), clock.monotonic(), clock.process_time()
     flow, evidence = opened.flow, read_evidence(opened, request)
     planned = [plan_partition(entry) for entry in evidence.partitions]
     not_covered = (*evidence.not_covered, *(entry for plan in planned for entry in plan.not_covered))
@@ -48,14 +47,14 @@ def verify(opened: OpenFlow, request: VerifyRequest, compare: CompareRanges, say
     keys = _keys_of_undeleted(opened, evidence.partitions, results.values())
     left = [wanted for wanted in ranges if wanted.identity not in results]
     lost = [RangeResult.of_problem(wanted.identity, wanted, PartitionUnavailable(*wanted.key, WORKER_LOST)) for wanted in left]
-    here = sum(os.times()[:2]) - cpu
+    here = clock.process_time() - cpu
     return VerifyReport(
         flow=flow.name,
         run_id=request.run_id,
         started=started,
         finished=time_now(),
         resumed=resumed,
-        seconds=round(time.monotonic() - clock, 3),
+        seconds=round(clock.monotonic() - begun, 3),
         cpu_seconds=round(here + elsewhere, 3),
         **summed([*results.values(), *keys, *lost], not_covered, evidence.failed),
     )
@@ -88,10 +87,10 @@ def _told(results: Iterable[RangeResult], todo: Collection[VerifyRange], say: Ca
     sizes, left = {wanted.identity: wanted.upstream[1] - wanted.upstream[0] for wanted in todo}, Counter[TopicPartition]()
     for wanted in todo:
         left[TopicPartition(*wanted.key)] += sizes[wanted.identity]
-    compared, told_at = Committed(left), time.monotonic()
+    compared, told_at = Committed(left), clock.monotonic()
     for result in results:
-        compared.count(TopicPartition(result.topic, result.partition), sizes[result.key], result.bytes, time.time())
-        if time.monotonic() - told_at > INTERVAL_SECONDS:
-            say(compared.progress(time.time()).text)
-            told_at = time.monotonic()
+        compared.count(TopicPartition(result.topic, result.partition), sizes[result.key], result.bytes, clock.time())
+        if clock.monotonic() - told_at > INTERVAL_SECONDS:
+            say(compared.progress(clock.time()).text)
+            told_at = clock.monotonic()
         yield result

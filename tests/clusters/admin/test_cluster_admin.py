@@ -43,7 +43,7 @@ def admin(monkeypatch: pytest.MonkeyPatch) -> tuple[ClusterAdmin, list[Any]]:
             raise answer
         return answer
 
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock.now, sleep=sleep))
+    monkeypatch.setattr(module, "clock", SimpleNamespace(monotonic=lambda: clock.now, sleep=sleep))
     cluster: Any = SimpleNamespace(ask=answered, cluster=SimpleNamespace(alias="A", where="cluster A (a:9092)"))
     return ClusterAdmin(cluster), answers
 

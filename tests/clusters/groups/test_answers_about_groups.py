@@ -86,7 +86,7 @@ def groups_of(monkeypatch: pytest.MonkeyPatch, *given: Any, found: tuple[int, ..
     groups, broker = ConsumerGroups(asked()), Broker(*given, found=found)
     groups._client, groups._connections = broker, [broker]  # type: ignore[assignment, list-item]
     for module in (group_requests, consumer_groups):
-        monkeypatch.setattr(module, "time", broker)
+        monkeypatch.setattr(module, "clock", broker)
     return groups, broker
 
 

@@ -167,7 +167,7 @@ ASKED: list[tuple[RequestKind, Ask, Callable[[int], Any]]] = [
 
 def coordinator_of(monkeypatch: pytest.MonkeyPatch, made: Coordinators) -> Coordinator:
     both: Any = made
-    monkeypatch.setattr(coordination, "time", made)
+    monkeypatch.setattr(coordination, "clock", made)
     return Coordinator(both, both, "lane-0", "g")
 
 

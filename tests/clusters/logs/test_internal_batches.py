@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +15,7 @@ RECORDS = st.lists(st.tuples(st.binary(max_size=20), st.none() | st.binary(max_s
 
 
 def test_a_batch_says_who_wrote_it_and_when(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ferry.clusters.logs.internal_batches.time", SimpleNamespace(time_ns=lambda: 1_700_000_000_123_999_999))
+    monkeypatch.setattr("ferry.clock.time_ns", lambda: 1_700_000_000_123_999_999)
     (whole,) = internal_batches([(b"a", bytes(5_000)), (b"b", None)])
     for batch in (whole, *split_batch(whole)):
         for transactional in (True, False):

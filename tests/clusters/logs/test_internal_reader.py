@@ -37,7 +37,7 @@ def test_the_callers_own_time_does_not_count(at_once: int, lab: Lab, monkeypatch
     topic = lab.topic(lab.target, partitions=2)
     _filled(lab.target, topic)
     passed = 0.0
-    monkeypatch.setattr(internal_reader, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + passed))
+    monkeypatch.setattr(internal_reader, "clock", SimpleNamespace(monotonic=lambda: time.monotonic() + passed))
     monkeypatch.setattr(internal_reader, "PARTITION_BYTES", at_once)
     found = set()
     with topic_reader(lab.flow().target) as reader:

@@ -161,7 +161,7 @@ def test_a_leader_that_changes_in_the_middle_of_a_read(
 ) -> None:
     """The next round asks for the leaders, and waits for the answer. Only who is slow is asked for less."""
     pauses = list[float]()
-    monkeypatch.setattr(internal_reader, "time", SimpleNamespace(monotonic=time.monotonic, sleep=pauses.append))
+    monkeypatch.setattr(internal_reader, "clock", SimpleNamespace(monotonic=time.monotonic, sleep=pauses.append))
     leader = NewLeader(loop, -1)
     leader.refusals.append(refusal)
     assert [record.offset for record in reading(leader).read("t", complete=complete)] == [0, 1, 2]

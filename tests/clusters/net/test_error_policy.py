@@ -91,7 +91,7 @@ def fetched(code: int) -> Any:
 @every_code_of(FETCH)
 def test_fetch_while_copying(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     bench = feed_bench.Bench(feed_bench.task())
-    monkeypatch.setattr(source_feed, "time", bench.source)
+    monkeypatch.setattr(source_feed, "clock", bench.source)
     cursor = bench.cursors[0]
     bench.feed.pump(0)
     bench.source.requests.pop()[2].success(fetched(code))
@@ -239,7 +239,7 @@ class Electing(Broker):
 def test_ferry_waits_for_a_leader_once_in_each_outage(monkeypatch: pytest.MonkeyPatch) -> None:
     broker: Any = Electing()
     for module in (offset_listing, leaders_module):
-        monkeypatch.setattr(module, "time", broker)
+        monkeypatch.setattr(module, "clock", broker)
     listing, key = listing_of(broker), TopicPartition("t", 0)
 
     def answered(away: float, passed: float) -> bool:
@@ -316,7 +316,7 @@ def test_lanes_that_learn_no_leader(monkeypatch: pytest.MonkeyPatch, code: int) 
     leaders = Leaders(Broker(led(code, node=-1)), ["t"])  # type: ignore[arg-type] - as far as it is asked
     asyncio.run(leaders.refresh())
     feed = feed_bench.Bench(feed_bench.task())
-    monkeypatch.setattr(source_feed, "time", feed.source)
+    monkeypatch.setattr(source_feed, "clock", feed.source)
     feed.source.leaders, feed.source.refusal = {0: leaders.of("t", 0)}, leaders.refused("t")
     feed.feed.pump(0)
     writing = appender_bench.new_bench(monkeypatch.setattr)

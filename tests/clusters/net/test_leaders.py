@@ -80,7 +80,7 @@ def test_only_an_unknown_topic_is_gone(error: int, found: UUID | None) -> None:
 
 def test_pauses_between_refreshes_double_while_leaders_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(module, "clock", SimpleNamespace(monotonic=lambda: now))
     connection: Any = Listing(*([topic("t", FIRST)] for _ in range(99)))
     leaders = Leaders(connection, ["t"])
     asked = []
@@ -99,7 +99,7 @@ def test_pauses_between_refreshes_double_while_leaders_are_missing(monkeypatch: 
 
 
 def test_a_refresh_that_fails_counts_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: 100.0))
+    monkeypatch.setattr(module, "clock", SimpleNamespace(monotonic=lambda: 100.0))
     connection: Any = Listing()
     leaders = Leaders(connection, ["t"])
     with pytest.raises(IndexError):
@@ -124,7 +124,7 @@ def test_a_topic_is_gone_when_all_answers_of_some_seconds_say_so(
     errors: tuple[int, ...], gone: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = SimpleNamespace(now=9.0, monotonic=lambda: clock.now)
-    monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(module, "clock", clock)
     connection: Any = Listing(*([topic("t", FIRST, error)] for error in errors))
     leaders = Leaders(connection, ["t"])
     for _ in errors:
@@ -163,7 +163,7 @@ def test_a_topic_with_a_partition_without_leader_is_asked_for_again() -> None:
 
 def test_what_was_told_long_ago_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(now=9.0, monotonic=lambda: clock.now)
-    monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(module, "clock", clock)
     connection: Any = Listing([topic("t", FIRST)], [topic("t", FIRST)])
     leaders = Leaders(connection)
     for seconds, left in ((0.0, 1), (KNOWN_SECONDS * 0.9, 1), (KNOWN_SECONDS * 0.2, 0)):

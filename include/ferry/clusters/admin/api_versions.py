@@ -8,7 +8,6 @@ leader's clock (LeaderState.describeReplicaState). No other read-only answer hol
 have it.
 """
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -24,6 +23,7 @@ from kafka.protocol.consumer import FetchRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest
 
+from ferry import clock
 from ferry.clusters.admin.describe import TopicDescription
 from ferry.clusters.admin.service_profiles import named, services_at
 from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
@@ -213,18 +213,18 @@ async def _ask(connection: ClusterConnection) -> Capabilities:
         return Capabilities(newest, features, "only clusters with KRaft, from 3.3 on, tell it")
     readings = [await _read_clock(connection) for _ in range(CLOCK_READINGS)]
     clocks = [reading for reading in readings if isinstance(reading, Clock)]
-    return Capabilities(newest, features, min(clocks, key=lambda clock: clock.within_ms) if clocks else readings[0])
+    return Capabilities(newest, features, min(clocks, key=lambda reading: reading.within_ms) if clocks else readings[0])
 
 
 async def _read_clock(connection: ClusterConnection) -> Clock | str:
     topic = DescribeQuorumRequest.TopicData
     asked = topic(topic_name=_METADATA_TOPIC, partitions=[topic.PartitionData(partition_index=0)])
-    before = time.time_ns()
+    before = clock.time_ms()
     try:
         answer = await connection.send(DescribeQuorumRequest(topics=[asked], min_version=1), milliseconds=CLOCK_MILLISECONDS)
     except NO_ANSWER as problem:
         return str(problem)
-    return _clock(answer, before // 1_000_000, time.time_ns() // 1_000_000)
+    return _clock(answer, before, clock.time_ms())
 
 
 def _clock(answer: Any, before: int, after: int) -> Clock | str:

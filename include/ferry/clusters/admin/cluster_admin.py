@@ -8,7 +8,6 @@ request, or a broker cannot handle it now, Ferry sends it again with a new clien
 elected. A request may therefore be executed twice: Ferry does not treat "already done" as an error.
 """
 
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -19,6 +18,7 @@ from typing import Any, Self, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
+from ferry import clock
 from ferry.clusters.admin import metadata
 from ferry.clusters.admin.describe import Brokers, ConfigValue, Rights, TopicDescription, WantedTopic
 from ferry.clusters.logs.offset_listing import EARLIEST, LATEST, OffsetListing
@@ -188,13 +188,13 @@ class ClusterAdmin:
         self, doing: str, question: Question[dict[str, T | KafkaError]], names: Sequence[str] | None, *more: Any
     ) -> dict[str, T | KafkaError]:
         """The answer by name, from `_asked`. Ferry asks again, for PATIENCE_SECONDS, about names that the broker cannot answer now."""
-        begun, found, left = time.monotonic(), dict[str, T | KafkaError](), names
+        begun, found, left = clock.monotonic(), dict[str, T | KafkaError](), names
         while left is None or left:
             found |= self._asked(doing, question, left, *more)
             left = [name for name, answer in found.items() if is_passing(answer)]
-            if not left or time.monotonic() - begun > PATIENCE_SECONDS:
+            if not left or clock.monotonic() - begun > PATIENCE_SECONDS:
                 break
-            time.sleep(ATTEMPT_PAUSE_SECONDS)
+            clock.sleep(ATTEMPT_PAUSE_SECONDS)
         return found
 
     def _asked(self, doing: str, question: Question[T], *arguments: Any) -> T:
@@ -202,7 +202,7 @@ class ClusterAdmin:
 
         ClusterUnreachable, AuthenticationFailed.
         """
-        begun, closed = time.monotonic(), 0
+        begun, closed = clock.monotonic(), 0
         with self._clients:
             while True:
                 try:
@@ -212,15 +212,15 @@ class ClusterAdmin:
                     closed = closed + 1 if isinstance(problem, RequestClosed) and self._answers_others() else 0
                     if closed == CLOSED_TIMES:
                         raise self._closing(doing, problem) from problem
-                    if time.monotonic() - begun > PATIENCE_SECONDS:
+                    if clock.monotonic() - begun > PATIENCE_SECONDS:
                         raise ClusterUnreachable(f"{self.where}: {doing} failed: {problem}") from problem
                 except ClusterUnreachable as problem:
-                    if problem.retry is not RetryRule.RETRY or not self._clients.answered or time.monotonic() - begun > PATIENCE_SECONDS:
+                    if problem.retry is not RetryRule.RETRY or not self._clients.answered or clock.monotonic() - begun > PATIENCE_SECONDS:
                         raise
                 else:
                     self._clients.answered = True
                     return answer
-                time.sleep(ATTEMPT_PAUSE_SECONDS)
+                clock.sleep(ATTEMPT_PAUSE_SECONDS)
 
     def _answers_others(self) -> bool:
         with suppress(RequestNotSent, RequestLost, ClusterUnreachable):
@@ -352,15 +352,15 @@ class ClusterAdmin:
 
     def _attempts(self) -> Iterator[float]:
         """Seconds for each attempt at a request, each with a new client. A cluster that has never answered gets one attempt."""
-        begun, seconds = time.monotonic(), FIRST_ATTEMPT_SECONDS
+        begun, seconds = clock.monotonic(), FIRST_ATTEMPT_SECONDS
         self._clients.forget_errors()
         while True:
             yield seconds
-            if time.monotonic() - begun > PATIENCE_SECONDS or not self._is_there():
+            if clock.monotonic() - begun > PATIENCE_SECONDS or not self._is_there():
                 return
-            time.sleep(ATTEMPT_PAUSE_SECONDS)
+            clock.sleep(ATTEMPT_PAUSE_SECONDS)
             self._clients.close()
-            seconds = min(max(seconds, time.monotonic() - begun), REQUEST_SECONDS)
+            seconds = min(max(seconds, clock.monotonic() - begun), REQUEST_SECONDS)
 
     def _is_there(self) -> bool:
         """Whether any broker has answered so far, or does now."""

@@ -8,9 +8,9 @@ Some clusters take only one number, and refuse all others although enough broker
 unless the config gives a number and the brokers' default is lower or not known.
 """
 
-import time
 from collections.abc import Collection, Iterable, Mapping
 
+from ferry import clock
 from ferry.clusters.admin.broker_defaults import broker_defaults
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.admin.describe import Rights, WantedTopic
@@ -80,7 +80,7 @@ def wait_for_leaders(target: ClusterAdmin, widths: Mapping[str, int], rights: Ri
     def lacking(name: str) -> str:
         return ", ".join(right for right in rights(name).split(", ") if right != "Create")
 
-    deadline, pauses = time.monotonic() + LEADERS_SECONDS, doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+    deadline, pauses = clock.monotonic() + LEADERS_SECONDS, doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
     waiting = dict(widths)
     while waiting:
         topics = target.topics(waiting, lacking)
@@ -88,10 +88,10 @@ def wait_for_leaders(target: ClusterAdmin, widths: Mapping[str, int], rights: Ri
             name: width for name, width in waiting.items() if name not in topics or topics[name].partitions < width or not topics[name].led
         }
         if len(left) < len(waiting):
-            deadline = time.monotonic() + LEADERS_SECONDS
+            deadline = clock.monotonic() + LEADERS_SECONDS
         waiting = left
-        if waiting and time.monotonic() > deadline:
+        if waiting and clock.monotonic() > deadline:
             named = some_of(sorted(waiting), NAMED_TOPICS)
             raise ClusterUnreachable(f"cluster {target.alias}: no leaders within {LEADERS_SECONDS:.0f} s for {named}")
         if waiting:
-            time.sleep(next(pauses))
+            clock.sleep(next(pauses))

@@ -6,7 +6,6 @@ member id. So the broker itself refuses the commit if the group has members (Cla
 ConsumerGroup.validateOffsetCommit), even if it had none shortly before.
 """
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -15,6 +14,7 @@ from typing import Any, Self, TypeVar
 import kafka.errors as kafka_errors
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 
+from ferry import clock
 from ferry.clusters.groups.committed_offsets import GroupAnswer, OffsetBatches, commit_request, fetch_request, fetched_offsets
 from ferry.clusters.groups.group_model import CommittedOffset, GroupDescription, GroupListing, GroupMember, GroupState, GroupType
 from ferry.clusters.groups.group_requests import (
@@ -153,13 +153,13 @@ class ConsumerGroups:
             await connection.open()
 
     async def _list(self) -> tuple[GroupListing, ...]:
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = clock.monotonic() + PATIENCE_SECONDS
         pauses = doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         while True:
             try:
                 return await self._list_once()
             except (RequestNotSent, RequestLost) as problem:
-                if time.monotonic() > deadline:
+                if clock.monotonic() > deadline:
                     raise ClusterUnreachable(f"cluster {self._cluster.alias}: listing groups failed: {problem}") from problem
             await self._client.loop.sleep(next(pauses))
 

@@ -6,7 +6,6 @@ transactions share an epoch, so a request could arrive in the next transaction a
 result is `OutcomeUnknown`. The caller then calls init with its pair (KIP-360), and reads the positions again.
 """
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ from kafka.protocol.producer import (
     TxnOffsetCommitRequest,
 )
 
+from ferry import clock
 from ferry.clusters.groups.committed_offsets import BATCH_BYTES, K, OffsetBatches, Offsets, fetch_request, fetched_offsets, topics_to_commit
 from ferry.clusters.groups.group_model import CommittedOffset
 from ferry.clusters.groups.group_requests import ANY_BROKER, GROUP_COORDINATOR, TRANSACTION_COORDINATOR, find_coordinators
@@ -263,9 +263,9 @@ class Coordinator:
     ) -> Any:
         """The value that `read` takes from the answer, beside the codes. Not `repeatable`: OutcomeUnknown if the answer is lost."""
         seconds = COORDINATION_SECONDS if self.patience_seconds is None else self.patience_seconds
-        deadline = time.monotonic() + seconds
+        deadline = clock.monotonic() + seconds
         pauses, problem, gone_until = doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS), "", 0.0
-        while (now := time.monotonic()) < deadline:
+        while (now := clock.monotonic()) < deadline:
             try:
                 node = await self._node(kind)
                 codes, answer = read(await self._answer(request, message, node, repeatable=repeatable))
@@ -287,7 +287,7 @@ class Coordinator:
                     raise self._refusal(request, codes, code)
                 problem = request.told(code)
             self._connection.require_answers()
-            if self._connection.coordinator_outage.seconds(time.monotonic()) >= seconds:
+            if self._connection.coordinator_outage.seconds(clock.monotonic()) >= seconds:
                 break
             await self._loop.sleep(next(pauses))
         raise ClusterUnreachable(
@@ -304,7 +304,7 @@ class Coordinator:
 
     def _note_outage(self, kind: int, asked: float) -> None:
         self._connection.coordinators.pop(self._key(kind), None)
-        self._connection.coordinator_outage.failed(asked, time.monotonic())
+        self._connection.coordinator_outage.failed(asked, clock.monotonic())
 
     async def _node(self, kind: int) -> int | None:
         if kind == ANY_BROKER:

@@ -5,7 +5,6 @@ Ferry asks again for a while, for that group only. Any other error becomes the r
 that hangs costs one time-out, not one for each request. Only a refused login raises.
 """
 
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -14,6 +13,7 @@ from typing import Generic, TypeVar
 
 from kafka.protocol.metadata import FindCoordinatorRequest
 
+from ferry import clock
 from ferry.clusters.net.backoff import doubling
 from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.net.error_policy import ASKED_AGAIN, FIND_COORDINATOR, Action, RequestKind
@@ -79,19 +79,19 @@ class GroupRequests(Generic[T]):
     async def each(self, groups: Iterable[str]) -> dict[str, T | FerryError]:
         """The result of every group. AuthenticationFailed if the cluster refuses the login."""
         self._open = dict.fromkeys(groups, "no answer")
-        answered, quiet, pauses = 0, time.monotonic(), doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+        answered, quiet, pauses = 0, clock.monotonic(), doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         while True:
             self._unanswered.clear()
             await self._locate()
             await self._ask_all()
             if self._answered > answered:
-                answered, quiet, pauses = self._answered, time.monotonic(), doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
-            if not self._open or time.monotonic() - quiet > PATIENCE_SECONDS:
+                answered, quiet, pauses = self._answered, clock.monotonic(), doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+            if not self._open or clock.monotonic() - quiet > PATIENCE_SECONDS:
                 break
             for connection in self._connections if self._unanswered else ():
                 with suppress(RequestNotSent, RequestLost):  # no broker is up right now; the next round reports that
                     await connection.refresh_brokers()
-            if quiet < time.monotonic() - FIRST_PAUSE_SECONDS:  # no pauses while brokers answer one group after another
+            if quiet < clock.monotonic() - FIRST_PAUSE_SECONDS:  # no pauses while brokers answer one group after another
                 await self._loop.sleep(next(pauses))
         for group, problem in self._open.items():
             self._done[group] = self._failure(group, f"{problem}, for {PATIENCE_SECONDS:.0f} s")

@@ -8,7 +8,6 @@ consumers have seen already; ListOffsets is refused until the leader knows the t
 """
 
 import math
-import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ import kafka.errors as kafka_errors
 from confluent_kafka import KafkaError
 from kafka.future import Future
 
+from ferry import clock
 from ferry.clusters.logs.fetching import Fetched, FetchPosition, fetch_request, fetched_partitions
 from ferry.clusters.logs.offset_listing import LATEST, READ_UNCOMMITTED, Listed, submit_listing, take_listing
 from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
@@ -69,7 +69,7 @@ class FetchRound:
 
     async def ask(self, connection: ClusterConnection) -> Told:
         """The answers, without the partitions whose leader is not known or does not answer in time."""
-        leaders, loop, deadline = connection.leaders, connection.loop, time.monotonic() + self.seconds
+        leaders, loop, deadline = connection.leaders, connection.loop, clock.monotonic() + self.seconds
         learned = loop.start(leaders.known, self.topics)
         if not await loop.done_by(deadline, learned):
             return Told()

@@ -1,10 +1,11 @@
 """Record batches for internal topics."""
 
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kafka.record.default_records import DefaultRecordBatchBuilder
+
+from ferry import clock
 
 KeyValue = tuple[bytes, bytes | None]
 # Receipts reach about 100 KB each; a batch stays well below the default max.message.bytes of 1 MiB.
@@ -49,7 +50,7 @@ class InternalBatch:
 
 def internal_batches(records: Iterable[KeyValue], timestamp: int = 0, limit: int = BATCH_BYTES) -> Iterator[InternalBatch]:
     """The records in order, in as few batches of about `limit` bytes as possible. `timestamp` in ms, 0: now."""
-    timestamp = timestamp or time.time_ns() // 1_000_000
+    timestamp = timestamp or clock.time_ms()
     chunk: list[KeyValue] = []
     size = 0
     for key, value in records:

@@ -4,7 +4,6 @@ A partition has one batch in flight, so its records stay in order. If an answer 
 it twice; with a producer id the leader recognises it by its sequence number.
 """
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -13,6 +12,7 @@ from functools import partial
 from confluent_kafka import KafkaError
 from kafka.partitioner.default import murmur2
 
+from ferry import clock
 from ferry.clusters.groups.coordination import NO_IDENTITY, Coordinator, ProducerIdentity
 from ferry.clusters.logs.internal_batches import BATCH_BYTES, RECORD_OVERHEAD_BYTES, InternalBatch, KeyValue, internal_batches
 from ferry.clusters.logs.producing import produce_request
@@ -93,7 +93,7 @@ def append_records(
         return [topic for topic, written in zip(writings, await together(done), strict=True) if not written]
 
     contact = min(BOOTSTRAP_MILLISECONDS, seconds * 1_000)
-    if listed and (left := cluster.ask(write, time.monotonic() + seconds, role=ClientRole.PRODUCER, milliseconds=contact)):
+    if listed and (left := cluster.ask(write, clock.monotonic() + seconds, role=ClientRole.PRODUCER, milliseconds=contact)):
         raise ClusterUnreachable(f"cluster {cluster.alias}: {', '.join(left)} takes no records: no answer in {seconds:.0f} s")
 
 
@@ -121,7 +121,7 @@ class _Writing:
                     if not any(self._left.values()):
                         return True
             leaders.forget([self._topic])
-            if time.monotonic() > deadline:
+            if clock.monotonic() > deadline:
                 return False
             await connection.loop.sleep(next(pauses))
 

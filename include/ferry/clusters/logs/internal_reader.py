@@ -9,13 +9,13 @@ the topic (min.compaction.lag.ms) is needed for this.
 """
 
 import math
-import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError
 
+from ferry import clock
 from ferry.clusters.logs.fetch_round import ANSWER_BYTES, FetchRound, Told, key_of
 from ferry.clusters.logs.fetching import Fetched
 from ferry.clusters.logs.offset_listing import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, Found, OffsetListing
@@ -142,9 +142,9 @@ class InternalTopicReader:
 
         Left out: partitions that could not be read in `seconds`, because their leader hangs or there are too many.
         """
-        deadline, found = time.monotonic() + seconds, dict[TopicPartition, InternalRecord | FerryError | None]()
+        deadline, found = clock.monotonic() + seconds, dict[TopicPartition, InternalRecord | FerryError | None]()
         positions, size, total = {key: start for key, (start, _) in spans.items()}, FIRST_BYTES, ANSWER_BYTES
-        while positions and (left := deadline - time.monotonic()) > 0:
+        while positions and (left := deadline - clock.monotonic()) > 0:
             asked, known = dict(islice(positions.items(), FIRSTS_A_ROUND)), len(found)
             # Half of the time that is left: a leader that hangs leaves time for the partitions of the next rounds.
             told = self._asked(asked, size, total_bytes=total, seconds=left / 2).answer()
@@ -155,7 +155,7 @@ class InternalTopicReader:
                 if is_known:
                     found[key] = first
             if len(found) == known and all(positions[key] == offset for key, offset in asked.items()):
-                time.sleep(PAUSE_SECONDS)
+                clock.sleep(PAUSE_SECONDS)
             if len(found) - known < FEW_FIRSTS:  # a broker answers with one large batch at a time if the others exceed the size
                 size = PARTITION_BYTES
             for key in asked:  # those that are left come last in the next rounds
@@ -190,22 +190,22 @@ class InternalTopicReader:
 
         def rounds(asked: Asked[Told]) -> Iterator[tuple[str, InternalRecord]]:
             nonlocal size
-            deadline = math.inf if seconds is None else time.monotonic() + seconds
+            deadline = math.inf if seconds is None else clock.monotonic() + seconds
             # Only time at the cluster counts: between two rounds the caller may take any time to decode.
             waited = 0.0
             while True:
-                begun = time.monotonic()
+                begun = clock.monotonic()
                 told = asked.answer()
-                waited += time.monotonic() - begun + PAUSE_SECONDS
+                waited += clock.monotonic() - begun + PAUSE_SECONDS
                 size = smaller(size) if told.late else size
                 if not left.learn(told, self._end_of):
                     return
                 news = yield from self._taken_all(told, left.positions, left.bounds, complete=complete)
                 waited = 0.0 if news else waited
-                if not left.positions or time.monotonic() > deadline:
+                if not left.positions or clock.monotonic() > deadline:
                     return
                 if not news:
-                    time.sleep(PAUSE_SECONDS)
+                    clock.sleep(PAUSE_SECONDS)
                 if waited > STALLED_SECONDS:
                     raise self._stalled(left.positions)
                 asked = ask(OPEN_WAIT_MILLISECONDS if complete and not news else 0)

@@ -5,7 +5,6 @@ leader is dead or has just changed, Ferry asks again until another leader is ele
 """
 
 import math
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
@@ -14,6 +13,7 @@ from confluent_kafka import KafkaError
 from kafka.future import Future
 from kafka.protocol.consumer import ListOffsetsRequest
 
+from ferry import clock
 from ferry.clusters.net.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.net.error_policy import LIST_OFFSETS, Action
 from ferry.clusters.net.event_loop import Question, together
@@ -119,22 +119,22 @@ class OffsetListing:
         found: dict[TopicPartition, Listed] = {}
         problems: Codes = {}
         wanted: Sequence[TopicPartition] = keys
-        begun, milliseconds = time.monotonic(), FIRST_ANSWER_MILLISECONDS
+        begun, milliseconds = clock.monotonic(), FIRST_ANSWER_MILLISECONDS
         while wanted:
             failed = await self._ask_all(connection, wanted, found, (at, isolation, milliseconds))
             problems = {key: error for key, error in (problems | failed).items() if key not in found}
-            passed = time.monotonic() - begun
+            passed = clock.monotonic() - begun
             milliseconds = min(max(milliseconds, round(passed * 1_000)), ANSWER_MILLISECONDS)
             wanted = [key for key, error in failed.items() if passed < _patience(error) and not self._is_hopeless(key)]
             if wanted:
                 await connection.loop.sleep(LEADER_PAUSE_SECONDS)
         for key in found:
             self._hopeless.pop(key, None)
-        self._hopeless.update(dict.fromkeys(problems, time.monotonic()))
+        self._hopeless.update(dict.fromkeys(problems, clock.monotonic()))
         return found, problems
 
     def _is_hopeless(self, key: TopicPartition) -> bool:
-        return time.monotonic() - self._hopeless.get(key, -math.inf) < HOPELESS_SECONDS
+        return clock.monotonic() - self._hopeless.get(key, -math.inf) < HOPELESS_SECONDS
 
     async def _ask_all(
         self, connection: ClusterConnection, keys: Sequence[TopicPartition], found: dict[TopicPartition, Listed], how: tuple[int, int, int]
@@ -198,7 +198,7 @@ async def _without_leader(connection: ClusterConnection, keys: Sequence[TopicPar
 
 
 async def _partitions(connection: ClusterConnection, topic: str) -> tuple[int, ...] | KafkaError:
-    begun, leaders = time.monotonic(), connection.leaders
+    begun, leaders = clock.monotonic(), connection.leaders
     while True:
         try:
             await leaders.known([topic])
@@ -208,7 +208,7 @@ async def _partitions(connection: ClusterConnection, topic: str) -> tuple[int, .
         except (RequestNotSent, RequestLost) as problem:
             found = KafkaError(KafkaError._TRANSPORT, str(problem))  # noqa: SLF001 - a public name
         gone = isinstance(found, KafkaError) and found.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
-        if not isinstance(found, KafkaError) or gone or time.monotonic() - begun > _patience(found):
+        if not isinstance(found, KafkaError) or gone or clock.monotonic() - begun > _patience(found):
             return found
         await connection.loop.sleep(LEADER_PAUSE_SECONDS)
 

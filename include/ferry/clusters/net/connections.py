@@ -9,8 +9,6 @@ next one, and takes the first answer.
 """
 
 import math
-import random
-import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
@@ -24,6 +22,7 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.transport import KafkaTCPTransport
 from kafka.protocol.metadata import ApiVersionsRequest
 
+from ferry import clock
 from ferry.clusters.net import outage
 from ferry.clusters.net.error_policy import API_VERSIONS, Action
 from ferry.clusters.net.event_loop import EventLoop, Wakeup, ended
@@ -123,7 +122,7 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
         It ends after `silent_seconds` if no server has taken a connection. kafka-python gives all the time to one server, which it picks at
         random.
         """
-        servers, silent_until = self.cluster.bootstrap_brokers(), time.monotonic() + self.silent_seconds
+        servers, silent_until = self.cluster.bootstrap_brokers(), clock.monotonic() + self.silent_seconds
         try:
             for server in cycle(servers):
                 if self.cluster.brokers():
@@ -131,7 +130,7 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
                     self.cluster.start_refresh_loop()
                     return True
                 ends = math.inf if deadline is None else deadline
-                if self.closed or time.monotonic() > (ends if self._reached else min(ends, silent_until)):
+                if self.closed or clock.monotonic() > (ends if self._reached else min(ends, silent_until)):
                     raise kafka_errors.KafkaTimeoutError(f"none of {count_of(len(servers), 'bootstrap server')} answers")
                 if server.node_id not in self._conns and not self.connection_delay(server.node_id):
                     self.call_soon(self._ask_server, server.node_id, self._connect_to_server(server.node_id, deadline))
@@ -144,7 +143,7 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
     def _connect_to_server(self, node_id: str, deadline: float | None) -> Any:
         milliseconds = self.socket_connection_setup_timeout_ms(node_id)
         if deadline is not None:
-            milliseconds = min(milliseconds, max(0.0, deadline - time.monotonic()) * 1_000)
+            milliseconds = min(milliseconds, max(0.0, deadline - clock.monotonic()) * 1_000)
         return self.get_connection(
             node_id, timeout_ms=milliseconds, pop_on_close=False, refresh_metadata_on_err=False, reset_backoff_on_connect=False
         )
@@ -214,7 +213,7 @@ class ClusterConnection:
         self._outage = outage.Outage()
         self.coordinator_outage = outage.CoordinatorOutage()
         self._last_problem = ""
-        self.last_answer = time.monotonic()  # when a broker last answered; before the first answer: when this was made
+        self.last_answer = clock.monotonic()  # when a broker last answered; before the first answer: when this was made
         self._features: Mapping[str, int] | None = None
         self.leaders = Leaders(self)  # leaders from the last Metadata answers, for short questions; a lane has leaders of its own
         self.coordinators: dict[tuple[int, str], int] = {}  # brokers, by the kind of coordinator and the group or transactional id
@@ -290,7 +289,7 @@ class ClusterConnection:
 
     def submit(self, request: Any, node: int, milliseconds: int | None = None) -> Future:
         """Send `request` to broker `node`; the future fails with a kafka-python error."""
-        asked, outage = time.monotonic(), self._outage
+        asked, outage = clock.monotonic(), self._outage
         outage.asked(asked)
         try:
             future = self._manager.send(request, node, request_timeout_ms=milliseconds)
@@ -301,12 +300,12 @@ class ClusterConnection:
             future = Future().failure(problem)
 
         def answered(_: object) -> None:
-            self.last_answer = time.monotonic()
+            self.last_answer = clock.monotonic()
             outage.answered(self.last_answer)
 
         def failed(problem: BaseException) -> None:
             self._last_problem = str(problem)
-            outage.failed(asked, time.monotonic())
+            outage.failed(asked, clock.monotonic())
 
         future.add_callback(answered)
         future.add_errback(failed)
@@ -315,12 +314,12 @@ class ClusterConnection:
     @property
     def unreachable(self) -> bool:
         """Whether no broker of the cluster has answered for PATIENCE_SECONDS, although Ferry asked."""
-        return self._outage.seconds(time.monotonic()) >= outage.PATIENCE_SECONDS
+        return self._outage.seconds(clock.monotonic()) >= outage.PATIENCE_SECONDS
 
     @property
     def without_coordinators(self) -> bool:
         """Whether no coordinator of the cluster has accepted a request for PATIENCE_SECONDS, although Ferry asked."""
-        return self.coordinator_outage.seconds(time.monotonic()) >= outage.PATIENCE_SECONDS
+        return self.coordinator_outage.seconds(clock.monotonic()) >= outage.PATIENCE_SECONDS
 
     def require_answers(self) -> None:
         """ClusterUnreachable if the cluster is unreachable."""
@@ -408,7 +407,7 @@ class ClusterConnection:
         """A broker that was not `asked` and is not throttled, if possible a connected one without requests in flight."""
         manager = self._manager
         free = [node for node in self.brokers() if node not in asked and not self.throttled(node) and not manager.connection_delay(node)]
-        random.shuffle(free)
+        clock.shuffle(free)
 
         def load(node: int) -> tuple[int, bool]:
             connection = manager._conns.get(node)  # noqa: SLF001 - its own choice cannot leave brokers out

@@ -3,7 +3,6 @@
 import math
 import selectors
 import socket
-import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -13,6 +12,7 @@ from weakref import WeakSet
 from kafka.future import Future
 from kafka.net.selector import NetworkSelector
 
+from ferry import clock
 from ferry.ending import interruptible, interrupts_held
 
 T = TypeVar("T")
@@ -121,7 +121,7 @@ class EventLoop:
             return True
         wakeup = Wakeup(self)
         future.add_both(lambda _: wakeup.fire())
-        while not future.is_done and (left := deadline - time.monotonic()) > 0:
+        while not future.is_done and (left := deadline - clock.monotonic()) > 0:
             await wakeup.wait(left)
         done: bool = future.is_done
         return done
@@ -166,7 +166,7 @@ class Wakeup:
         """Return when fired, or after at most `seconds`. The timer of an earlier wait counts too if it ends earlier: that saves timers."""
         if not self._fired:
             self._waiting = Future()
-            due = time.monotonic() + seconds
+            due = clock.monotonic() + seconds
             if due < self._timed:
                 self._timed = due
                 self._loop.selector.call_later(seconds, lambda: self._time_out(due))

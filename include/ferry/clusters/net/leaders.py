@@ -4,13 +4,13 @@ If the topic id of a name is not the expected one, its partitions have no leader
 deleted and created again in the meantime.
 """
 
-import time
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from kafka.protocol.metadata import MetadataRequest
 
+from ferry import clock
 from ferry.clusters.net.backoff import doubling
 from ferry.clusters.net.error_policy import METADATA, Action
 from ferry.clusters.net.partitions import TopicPartition, grouped
@@ -81,16 +81,16 @@ class Leaders:
     @property
     def rested(self) -> bool:
         """Whether the pause since the last refresh is over. The pauses double while leaders are missing."""
-        return time.monotonic() - self._asked >= self._pause
+        return clock.monotonic() - self._asked >= self._pause
 
     @property
     def age(self) -> float:
         """Seconds since the last refresh."""
-        return time.monotonic() - self._asked
+        return clock.monotonic() - self._asked
 
     async def refresh(self) -> None:
         """Ask now. Topics that do not exist lose their entries; the connection learns the brokers. RequestNotSent, RequestLost."""
-        now = time.monotonic()
+        now = clock.monotonic()
         if now - self._asked > QUIET_SECONDS:
             self._pauses = doubling(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         self._pause, self._asked = next(self._pauses), now
@@ -98,7 +98,7 @@ class Leaders:
 
     async def known(self, topics: Iterable[str]) -> frozenset[str]:
         """Ask for those of `topics` that lack a known leader. Returns these topics. RequestNotSent, RequestLost."""
-        since = time.monotonic() - KNOWN_SECONDS
+        since = clock.monotonic() - KNOWN_SECONDS
         unknown = sorted(
             topic
             for topic in set(topics)
@@ -121,7 +121,7 @@ class Leaders:
 
     def take(self, answer: Any) -> None:
         """Take the topics of a Metadata answer."""
-        now = time.monotonic()
+        now = clock.monotonic()
         for topic in answer.topics:
             name = topic.name
             self._leaders.pop(name, None)
@@ -169,7 +169,7 @@ class Leaders:
     def is_gone(self, topic: str) -> bool:
         """Whether every answer of the last GONE_SECONDS said that there is no such topic."""
         since = self._gone_since.get(topic)
-        return since is not None and time.monotonic() - since > GONE_SECONDS
+        return since is not None and clock.monotonic() - since > GONE_SECONDS
 
     def code(self, topic: str) -> int:
         """The error code of the last answer about `topic`; 0: none."""

@@ -4,13 +4,13 @@ A connection gets no further users after a signal, or after a failure that it ma
 """
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Generic, Self, TypeVar
 
 from kafka.future import Future
 
+from ferry import clock
 from ferry.clusters.net.connections import BOOTSTRAP_MILLISECONDS, ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.net.event_loop import EventLoop, Question
 from ferry.config import ClientRole, Cluster
@@ -55,7 +55,7 @@ class Connected:
 
     def _start(self, coroutine: Question[object], *arguments: Any) -> Future:
         self._started = [future for future in self._started if not future.is_done]
-        if not self._started and time.monotonic() - self.connection.last_answer > IDLE_SECONDS:
+        if not self._started and clock.monotonic() - self.connection.last_answer > IDLE_SECONDS:
             self.connection.disconnect()  # the other end may have done so already
         self._started.append(self.loop.start(coroutine, *arguments))
         return self._started[-1]

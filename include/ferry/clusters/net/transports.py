@@ -30,7 +30,7 @@ _BLOCKED = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWant
 async def connected_socket(
     net: Any, host: str, port: int, options: Iterable[tuple[int, int, int]], *, proxy_url: str | None, timeout_at: float | None
 ) -> socket.socket:
-    """A socket that is connected to one of the addresses of `host`; KafkaConnectionError. `timeout_at`: of time.monotonic().
+    """A socket that is connected to one of the addresses of `host`; KafkaConnectionError. `timeout_at`: of clock.monotonic().
 
     Like kafka-python's `create_connection`, but it closes the sockets of failed attempts at once.
     """
