@@ -291,7 +291,7 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
         dropped = verdict_of(seen(missing=(replace(GAP, kept_seconds=kept), replace(GAP, first_time=-1, kept_seconds=1.0))), NOW)
         assert dropped.reasons[0].text.removesuffix(")").endswith(told.removesuffix(")"))
     seeded = verdict_of(seen(missing=(GAP,), seeded="2027-01-15T07:00:00+00:00"), NOW)
-    assert "with ferry seed, last used at 2027-01-15T07:00:00+00:00, so no run" in seeded.reasons[0].text
+    assert "with ferry seed, last used 2027-01-15 07:00 UTC, so no run" in seeded.reasons[0].text
     assert str(verdict_of(seen(lagging(), missing=(GAP,)), NOW)).endswith("; besides these, 10 records behind, the oldest 30 s old")
     compacted = verdict_of(seen(missing=(replace(GAP, obstacle=COMPACTED),)), NOW)
     assert (compacted.health, compacted.next_step) == (Health.MISSING, COMPACTED)

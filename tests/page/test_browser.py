@@ -68,9 +68,10 @@ SEEN = {
         (
             (
                 "3,707 records missing in 2 topics: orders, users "
-                "(somebody told Ferry, with ferry seed, to go on behind them, so no run copies them; "
-                "a backfill does, and copies nothing twice)"
+                "(somebody told Ferry to skip them, with ferry seed, so no run copies them; a backfill does, and copies nothing twice; "
+                "if that was meant, do nothing: they count as missing until the source drops them)"
             ),
+            "nothing besides the missing",
             "Backfill orders… (3,700 records)",
             "See what is missing in users",
         ),
@@ -102,7 +103,10 @@ SEEN = {
             "nothing in the topics that are copied",
         ),
     ),
-    "held": ("1 group not synced", ("group billing, because it has 1 member on B (app)", "Next: either stop the members there")),
+    "held": (
+        "1 group not synced",
+        ("group billing, because it has 1 member on B (app)", "Next: if the members run there by mistake, stop them, "),
+    ),
     "slow": ("Healthy", ("8 topics",)),
 }
 

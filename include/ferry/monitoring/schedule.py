@@ -46,9 +46,14 @@ def next_due(schedule: str | None, now: float) -> float | None:
     return float(croniter(schedule, datetime.fromtimestamp(now, UTC)).get_next(float))
 
 
+def minute(moment: datetime) -> str:
+    """`2026-12-01 03:00 UTC`: with date and zone, because it may be of another day, and its reader in another zone."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
 def told_next(due: float | None, now: float) -> str:
     """`next run 2026-12-01 03:00 UTC, in 19 h`; empty without a schedule. `due`: as of next_due."""
-    return "" if due is None else f"next run {datetime.fromtimestamp(due, UTC):%Y-%m-%d %H:%M} UTC, in {span(due - now)}"
+    return "" if due is None else f"next run {minute(datetime.fromtimestamp(due, UTC))}, in {span(due - now)}"
 
 
 def told_after(until: str, due: float | None, now: float, *, on_arrival: bool) -> str:

@@ -34,7 +34,8 @@ from ferry.monitoring.lacking import NAMED, copies_gone, is_unread, left_out_top
 from ferry.monitoring.limits import RUN_NOW, BrokenLimit, step_of
 from ferry.monitoring.missing import Missing, backfill_command, missing_by_topic
 from ferry.monitoring.runs import UNDER_WAY, ago, could_not_reach, failed_syncs, seconds_since, told_under_way, whole_problem
-from ferry.monitoring.schedule import told_next
+from ferry.monitoring.schedule import minute, told_next
+from ferry.wire.strict_json import parse_time
 
 # The lag of a flow that runs on time stays below this many intervals of its schedule.
 INTERVALS_BEHIND = 2
@@ -334,7 +335,7 @@ def _missing(health: FlowHealth, now: float) -> Iterator[Reason]:
     records = f"{count_of(sum(topics.values()), 'record')} missing in {count_of(len(topics), 'topic')}"
     obstacle = next((entry.obstacle for entry in health.missing if entry.obstacle), "their times could not be read: try again")
     command = backfill_command(flow_command("backfill", health.flow, health.config), health.missing, now)
-    seeded = "" if health.seeded is None else f", last used at {health.seeded}"
+    seeded = "" if health.seeded is None else f", last used {minute(parse_time(health.seeded))}"
     text = f"{records}: {_named(list(topics), len(topics), ', ')} ({_BY_SEED.format(seeded)}; {_if_meant(health.missing, now)})"
     yield Reason(Health.MISSING, text, command or obstacle, Step.BACKFILL if command else None)
 

@@ -75,9 +75,12 @@ function ClusterMap({ clusters, flows, go }) {
 // What the arrow of a flow says instead of its lag.
 const WORSE = { unknown: "not read yet", unreachable: "cannot be read", loss: "records lost", missing: "records missing", paused: "paused", never_ran: "never ran" };
 
+const keepsUp = (flow) => flow.under_way?.follows && flow.totals?.lag_records > 0 && flow.totals.lag_seconds >= 0 && flow.totals.lag_seconds < LATE_SECONDS;
+
 function lagged(flow) {
   if (flow.word || flow.health in WORSE) return flow.word || WORSE[flow.health];
-  if (flow.under_way && !flow.under_way.follows && flow.health !== "failing") return "copying";
+  const follows = flow.under_way?.follows;
+  if (flow.under_way && flow.health !== "failing" && (!follows || keepsUp(flow))) return follows ? "following" : "copying";
   return flow.totals?.lag_records ? `${count(flow.totals.lag_records)} behind` : flow.health === "failing" ? "failing" : "up to date";
 }
 
@@ -118,7 +121,6 @@ function Card({ flow, go, again }) {
   const since = flow.under_way?.follows && flow.under_way.started;
   // What is left by the commits of the run: the number of the last read would contradict the bar.
   const left = fresh(progress)?.left ?? null;
-  const keepsUp = since && totals?.lag_seconds < LATE_SECONDS;
   // Without the reason that the banner shows already.
   const reasons = flow.reasons.filter((reason) => !flow.problem || !reason.includes(flow.problem.message.split("; cluster ")[0]));
   const gone = flow.health === "unreachable";
@@ -132,9 +134,9 @@ function Card({ flow, go, again }) {
     <${Why} flow=${flow} reasons=${reasons} go=${go} again=${again} />
     <dl class=${`tiles ${gone ? "old" : ""} ${reasons.length ? "after" : ""}`}>
       ${gone && totals && html`<${Unread} flow=${flow} />`}
-      ${!gone && totals && html`<${Tile} name="Behind" exactly=${records(left ?? totals.lag_records, exact)} alarming=${flow.health === "lagging" && !flow.word}>${waits(flow, left ?? undefined)}<${Which} flow=${flow} />${flow.under_way && html` <small>${left === null ? "when read," : "of those there"} <${When} at=${flow.read_at} /></small>`}<//>`}
+      ${!gone && totals && html`<${Tile} name="Behind" exactly=${records(left ?? totals.lag_records, exact)} alarming=${flow.health === "lagging" && !flow.word}>${waits(flow, left ?? undefined)}<${Which} flow=${flow} />${flow.under_way && html` <small>${left === null ? "when read," : "of what was there"} <${When} at=${flow.read_at} /></small>`}<//>`}
       ${!gone && totals?.lag_records > 0 && html`${totals.lag_bytes >= 0 && !flow.under_way && html`<${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>`}
-        ${!keepsUp && html`<${Tile} name="Oldest uncopied">${oldest(totals.lag_seconds, totals.lag_records)}<//>`}
+        ${!keepsUp(flow) && html`<${Tile} name="Oldest uncopied">${oldest(totals.lag_seconds, totals.lag_records)}<//>`}
         <${Tile} name="Headroom" exactly=${HEADROOM}>${headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)} <small>until the source<br />deletes it</small><//>`}
       ${(run || flow.read_at) && html`<${Tile} name=${since ? "Following since" : ["running", "queued"].includes(run?.state) ? "This run" : "Last run"}>${since ? html`<${Clock} at=${since} />` : run ? html`${run.state === "running" && "began "}<${When} at=${run.finished || run.started} /> <small><${Outcome} run=${run} />${gone && run.failed.length > 0 && `: ${run.failed[0].problem}`}${run.records > 0 && `, ${records(run.records)} copied`}${alsoFailed(run)}</small>` : "No run yet"}<//>`}
     </dl>
