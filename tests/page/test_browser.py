@@ -40,12 +40,13 @@ SEEN = {
         "Healthy",
         (
             "Following since",
-            "until",
-            "40 records",
+            "It follows until",
+            "; then no run is due: the flow has no schedule.",
+            "40 records when read,",
             " s; the newest records were committed less than 0.1 s ago",
         ),
     ),
-    "copying": ("", ("of 27,000 records (", "MB/s, about", "most left: orders-3 (", "…")),
+    "copying": ("", ("of 27,000 records (", "MB/s, about", "most left: orders-3 (", "…", "of what was there")),
     "ending": ("", ("this try has ended; 4,500 of 9,000 records (50%)", "1 topic")),
     "loss": (
         "Data lost",
