@@ -182,6 +182,8 @@ class FencedWriter:
             if not transactions_v2:
                 await self._coordinator.add_partitions(self.identity, wanted)
             places = await writer.append(wanted)
+            for _, end in places.get(TopicPartition(self._flow.state_topic, 0), ()):
+                self._opened.state_end = max(self._opened.state_end, end)
         self.identity = await self._coordinator.end(self.identity, committed=True, transactions_v2=transactions_v2)
 
     async def _prove(self) -> ProducerIdentity:

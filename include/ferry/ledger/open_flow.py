@@ -31,6 +31,7 @@ class OpenFlow:
         self._folded: dict[bytes | tuple[bytes, ...], FlowState] = {}
         self._claims: dict[str, Mapping[str, Claim]] = {}
         self._read: dict[object, Any] = {}
+        self.state_end = 0  # this process wrote to the state topic below this offset
 
     def opposite(self) -> "OpenFlow":
         """The flow with source and target exchanged (Flow.opposite), with the same open clusters. Its state is not read yet."""
@@ -73,7 +74,7 @@ class OpenFlow:
         `stable`: wait for open transactions, because the newest record decides.
         """
         self._forget_state()
-        return ask_state_records(self.target, self.flow.state_topic, complete=stable).then(self._keep)
+        return ask_state_records(self.target, self.flow.state_topic, complete=stable, least=self.state_end).then(self._keep)
 
     def once(self, read: Callable[["OpenFlow"], T]) -> T:
         """The result of `read` for this flow. It reads only if no result is kept."""
@@ -125,9 +126,9 @@ class OpenFlow:
         return self._folded[keys]
 
 
-def ask_state_records(target: OpenCluster, topic: str, *, complete: bool, committed: bool = True) -> Asked[StateRecords]:
+def ask_state_records(target: OpenCluster, topic: str, *, committed: bool = True, **more: Any) -> Asked[StateRecords]:
     """A state topic of the target, from its start; empty if it is missing. Options as of InternalTopicReader."""
-    read = target.reader(committed=committed).read(topic, complete=complete)
+    read = target.reader(committed=committed).read(topic, **more)
     return Asked(lambda: [(record.key, record.value) for record in read])
 
 

@@ -191,3 +191,11 @@ def test_a_read_goes_on_to_where_the_log_ends_meanwhile(loop: EventLoop, monkeyp
     leader.logs = [(feed_bench.batch(0) + feed_bench.batch(2), 4), (feed_bench.batch(3), 4)]
     assert [record.offset for record in reading(leader).read("t")] == [0, 2, 3]
     assert leader.fetches == 2
+
+
+def test_a_leader_that_lacks_what_the_caller_wrote_is_not_believed(loop: EventLoop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was cut off from the other brokers, and does not know that another one leads now."""
+    monkeypatch.setattr(internal_reader, "PAUSE_SECONDS", 0.0)
+    leader = NewLeader(loop, -1)  # it tells that the log ends at 3
+    leader.logs = [(feed_bench.batch(0, 1, 2), 3), (b"", 3), (feed_bench.batch(3, 4), 5)]
+    assert [record.offset for record in reading(leader).read("t", least=5)] == [0, 1, 2, 3, 4]

@@ -99,6 +99,7 @@ class InternalTopicReader:
         *,
         complete: bool = True,
         seconds: float | None = None,
+        least: int = 0,
     ) -> Iterator[InternalRecord]:
         """Every committed record of `topic` from `start` (offsets by partition) or the beginning, at least to the high watermarks of now.
 
@@ -106,6 +107,8 @@ class InternalTopicReader:
         `only`: these partitions. With `complete=False` the read ends where an open transaction begins: enough to show something, not to
         decide about data. A missing topic is empty. The read continues while records come, for any length of time: ClusterUnreachable only
         after STALLED_SECONDS of waiting without a new record. With `seconds` it ends after that time, complete or not.
+        `least`: a complete read goes on to this offset of each partition. The caller has written the record before it: a leader whose log
+        ends earlier was replaced without knowing it, and in the next seconds other brokers are asked for the leader.
         """
         bound = NOW if complete else NO_END
 
@@ -113,7 +116,9 @@ class InternalTopicReader:
             wanted = (partition for partition in told or self.partitions(topic) if only is None or partition in only)
             return {TopicPartition(topic, partition): ((start or {}).get(partition, 0), bound) for partition in wanted}
 
-        return (record for _, record in self._from(spans(), complete=complete, seconds=seconds, anew=spans if complete else None))
+        return (
+            record for _, record in self._from(spans(), complete=complete, seconds=seconds, anew=spans if complete else None, least=least)
+        )
 
     def records_at(self, topic: str, wanted: Mapping[int, Sequence[int]]) -> Iterator[InternalRecord]:
         """The committed records of `topic` at exactly these offsets (increasing, by partition), except those that were compacted away.
@@ -175,14 +180,20 @@ class InternalTopicReader:
         return records[0] if records else None, position, bool(records) or position >= min(end, bound)
 
     def _from(
-        self, spans: Mapping[TopicPartition, Range], *, complete: bool, seconds: float | None = None, anew: SpansOf | None = None
+        self,
+        spans: Mapping[TopicPartition, Range],
+        *,
+        complete: bool,
+        seconds: float | None = None,
+        anew: SpansOf | None = None,
+        least: int = 0,
     ) -> Iterator[tuple[str, InternalRecord]]:
         """The committed records of these spans of offsets, with the topic's name.
 
         `anew`: asks for the leaders too, even if they are known. The function returns the spans of the topic's partitions: there may be
         more partitions now, or none if the topic is gone.
         """
-        left, size = _Left(spans, anew), ANSWER_BYTES
+        left, size = _Left(spans, anew, least), ANSWER_BYTES
 
         def ask(wait: int) -> Asked[Told]:
             ending = {key for key in left.positions if left.bounds[key] == NOW}
@@ -280,15 +291,15 @@ class InternalTopicReader:
 class _Left:
     """What is left to read of spans of offsets."""
 
-    def __init__(self, spans: Mapping[TopicPartition, Range], anew: SpansOf | None) -> None:
-        """`anew`: the partitions may be others by now, and each is read to its end of now."""
+    def __init__(self, spans: Mapping[TopicPartition, Range], anew: SpansOf | None, least: int) -> None:
+        """`anew`: the partitions may be others by now, and each is read to its end of now, which is `least` or higher."""
         self.positions = {key: start for key, (start, bound) in spans.items() if start < bound}
         self.bounds = {key: bound for key, (_, bound) in spans.items()}
-        self.anew, self._to_now = anew, anew is not None  # None as soon as the reader knows which partitions there are
+        self.anew, self._to_now, self._least = anew, anew is not None, least  # None as soon as the reader knows which partitions there are
 
     def learn(self, told: Told, end_of: Callable[[Fetched], int]) -> bool:
         """Take the bounds and the new partitions of an answer. Returns whether the topic is still there."""
-        self.bounds.update(told.ends)
+        self.bounds.update((key, max(end, self._least)) for key, end in told.ends.items())
         if self.anew is not None:
             now = self.anew(told.partitions)
             if not now:
