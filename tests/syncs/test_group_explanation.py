@@ -66,7 +66,7 @@ def test_a_group_is_explained(lab: Lab, group_member: GroupMember, share_group: 
     assert (second["decision"], second["reason"], second["source_lag"], second["translated"]) == ("nothing", "never copied", None, None)
     with group_member(lab.target, group, remote, **{"client.id": "reader"}):
         shown = CliRunner().invoke(app, arguments).stdout
-    assert f"not synced: it has 1 member on {flow.target.alias} (reader)" in shown
+    assert f"not synced: it has 1 member on {flow.target.alias} (client id reader on 127.0.0.1)" in shown
     with group_member(lab.source, excluded, topic):
         obstacles = explain_group(flow, excluded).obstacles
     assert obstacles == ("the group filter leaves it out: in the property groups.exclude",)
