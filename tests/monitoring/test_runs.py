@@ -232,7 +232,7 @@ def test_a_dry_run_is_no_copy_that_went_well() -> None:
 
 
 def test_groups_that_are_held_up_are_told_on_the_page() -> None:
-    named = [{"what": "group billing", "reason": "it has 1 member on B (app), and only groups without members are written"}]
+    named = [{"what": "group billing", "reason": "it has 1 member on B (app), and Ferry writes only groups without members"}]
     runs = Snapshot({"runs": [], "verifies": [], "held": {"total": 1, "named": named}}, NOW)
     flow = PageFlow("A->B", "A", "B", "ferry.A.B", "ferry.A.B.verify", None, None, copies=True, config="mm2.properties")
     (found,) = overview([FlowView(flow, Snapshot(Overview(FlowHealth("A->B", read=False)), NOW), runs)], NOW)["flows"]

@@ -72,12 +72,12 @@ BEGAN = "a run began 2 min ago, at 2027-01-15T07:57:50+00:00, and has not ended 
 GROUP_FAILED = {"failed": 1, "why": {"error": "GroupFailed", "problem": "group bad, A.t-0: its metadata are too long"}}
 
 
-BUSY = {"what": "group billing", "reason": "it has 2 members on B (app), and only groups without members are written"}
+BUSY = {"what": "group billing", "reason": "it has 2 members on B (app), and Ferry writes only groups without members"}
 MOVED = "; after a failover, such a group goes on at its offsets on B, not at those from A, and reads records again"
-TOLD_BUSY = "1 group not synced: group billing, because it has 2 members on B (app), and only groups without members are written" + MOVED
+TOLD_BUSY = "1 group not synced: group billing, because it has 2 members on B (app), and Ferry writes only groups without members" + MOVED
 SKIPPED = (
-    "somebody told Ferry to skip them, with ferry seed, so no run copies them; a backfill does, and copies nothing twice; "
-    "if that was meant, do nothing: they count as missing until the source drops them"
+    "somebody told Ferry to skip them, with ferry seed; if that was a mistake, a backfill copies them, and nothing twice; "
+    "if it was meant, do nothing: this warning stays until the source has dropped them"
 )
 
 
@@ -287,11 +287,11 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
     assert verdict.next_step.startswith(f"{command} --until 2027-01-15")
     future = verdict_of(seen(missing=(replace(GAP, first_time=LAST_MOMENT - 1),)), NOW)
     assert future.next_step.endswith("--from 9999-12-31T23:59:58Z --until 9999-12-31T23:59:59Z"), "an interval that is not empty"
-    for kept, told in ((NOW, "in 1 s"), (1.0, "at any moment"), (None, "drops them)")):
+    for kept, told in ((NOW, "in 1 s"), (1.0, "at any moment"), (None, "dropped them)")):
         dropped = verdict_of(seen(missing=(replace(GAP, kept_seconds=kept), replace(GAP, first_time=-1, kept_seconds=1.0))), NOW)
         assert dropped.reasons[0].text.removesuffix(")").endswith(told.removesuffix(")"))
     seeded = verdict_of(seen(missing=(GAP,), seeded="2027-01-15T07:00:00+00:00"), NOW)
-    assert "with ferry seed, last used 2027-01-15 07:00 UTC, so no run" in seeded.reasons[0].text
+    assert "with ferry seed, last used 2027-01-15 07:00 UTC; if that was a mistake" in seeded.reasons[0].text
     assert str(verdict_of(seen(lagging(), missing=(GAP,)), NOW)).endswith("; besides these, 10 records behind, the oldest 30 s old")
     compacted = verdict_of(seen(missing=(replace(GAP, obstacle=COMPACTED),)), NOW)
     assert (compacted.health, compacted.next_step) == (Health.MISSING, COMPACTED)
@@ -335,15 +335,12 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
         ),
         (
             replace(HEALTHY, left_out=DROPPED, last_run=ENDED),
-            (
-                f"A->B is healthy, but 1 topic is not copied: payments: {WHY}; the other topics are up to date; "
-                "last run 2 min ago copied 4,999 records"
-            ),
+            (f"A->B: 1 topic is not copied: payments: {WHY}; the other topics are up to date; last run 2 min ago copied 4,999 records"),
         ),
         (
             seen(lagging(records=1), left_out=DROPPED * 4, left_out_records=60),
             (
-                f"A->B is healthy, but 4 topics are not copied: payments, payments, payments and 1 more: {WHY}; "
+                f"A->B: 4 topics are not copied: payments, payments, payments and 1 more: {WHY}; "
                 "A has 60 records of them that no run copied; 1 record behind, the oldest 30 s old"
             ),
         ),
@@ -402,7 +399,11 @@ def test_copies_that_are_gone_with_a_remote_topic_are_summed_once() -> None:
     )
     stopped = f"2 partitions stopped (TargetRecreated): t-0, t-1: {again} on B, and the copies there are gone"
     for known, told in (
-        (seen(*rows, stopped=kept), ": B lacks 160 records that A has, 120 that were copied before, and 40 that were not copied yet"),
+        (
+            seen(*rows, stopped=kept),
+            ": B lacks 160 records that A has, 120 that were copied before (A deletes these first, before the headroom ends), "
+            "and 40 that were not copied yet",
+        ),
         (seen(*rows, stopped=tuple(replace(one, problem=problem.format(9, "")) for one in kept)), ""),
     ):
         (reason,) = verdict_of(known, NOW).reasons
@@ -415,7 +416,7 @@ def test_copies_that_are_gone_with_a_remote_topic_are_summed_once() -> None:
 def test_a_topic_that_is_left_out_has_a_next_step_and_a_word() -> None:
     others = (Skipped("paymnts", "A has no such topic; correct topics", True), Skipped("clicks", DROPPED[0].reason, True))
     found = verdict_of(replace(HEALTHY, left_out=(*DROPPED, *others), left_out_records=0), NOW)
-    assert (found.health, found.word, found.exit_code) == (Health.LEFT_OUT, "3 topics are not copied", ExitCode.DONE)
+    assert (found.health, found.word, found.exit_code) == (Health.LEFT_OUT, "3 topics are not copied", ExitCode.PARTLY_FAILED)
     assert found.next_step == f"payments, clicks: {PUT_BACK}; paymnts: correct topics"
     (reason,) = found.reasons
     assert reason.text == (
@@ -459,7 +460,7 @@ def test_a_stopped_topic_does_not_hide_which_others_are_fine() -> None:
 
 def test_topics_beyond_a_list_that_is_cut_are_counted() -> None:
     assert str(verdict_of(replace(HEALTHY, left_out=DROPPED, left_out_cut=7), NOW)).startswith(
-        f"A->B is healthy, but 8 topics are not copied: payments: {WHY}; 7 topics more"
+        f"A->B: 8 topics are not copied: payments: {WHY}; 7 topics more"
     )
 
 
@@ -526,8 +527,9 @@ def test_status_names_every_stopped_partition_if_asked() -> None:
 
 def test_status_knows_no_airflow_so_it_names_a_pause_as_a_cause() -> None:
     assert verdict_of(seen(ran=False), NOW).next_step.endswith(
-        "; if its DAG is paused in Airflow, unpause it first: a run of a paused DAG waits"
+        "; but if its DAG is paused in Airflow, unpause it first: a run of a paused DAG waits"
     )
+    assert verdict_of(replace(seen(ran=False), next_due=NOW + 60), NOW).next_step.endswith("unpause it instead: a run then starts at once")
 
 
 def test_a_next_step_names_commands_to_paste() -> None:

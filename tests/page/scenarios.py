@@ -265,7 +265,7 @@ def dropped() -> Stage:
 
 def held() -> Stage:
     """A group has members on the target."""
-    reason = "it has 1 member on B (app), and only groups without members are written"
+    reason = "it has 1 member on B (app), and Ferry writes only groups without members"
     held_up = {"total": 1, "named": [{"what": "group billing", "reason": reason}]}
     return Stage(Known((facts(),)), {"A->B": reads(runs={**made_up.runs([made_up.run_summary(1)]), "held": held_up})})
 

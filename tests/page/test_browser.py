@@ -69,10 +69,10 @@ SEEN = {
         (
             (
                 "3,707 records missing in 2 topics: orders, users "
-                "(somebody told Ferry to skip them, with ferry seed, so no run copies them; a backfill does, and copies nothing twice; "
-                "if that was meant, do nothing: they count as missing until the source drops them)"
+                "(somebody told Ferry to skip them, with ferry seed; if that was a mistake, a backfill copies them, and nothing twice; "
+                "if it was meant, do nothing: this warning stays until the source has dropped them)"
             ),
-            "nothing besides the missing",
+            "nothing else",
             "Backfill orders… (3,700 records)",
             "See what is missing in users",
         ),
@@ -97,7 +97,7 @@ SEEN = {
         ),
     ),
     "dropped": (
-        "Healthy, but 1 topic is not copied",
+        "1 topic is not copied",
         (
             "A has 400 records of it that no run copied",
             "Next: payments: put it back into the property topics, and the next run",

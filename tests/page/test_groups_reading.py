@@ -20,7 +20,7 @@ pytestmark = pytest.mark.unit
         (
             "Stable",
             [
-                "it is Stable on B, and only groups without members are written",
+                "it is Stable on B, and Ferry writes only groups without members",
                 "not copied",
                 "B is ahead: at 9, translated 5; a group never goes back",
             ],

@@ -88,7 +88,7 @@ def test_a_group_of_the_streams_protocol(room: Room, run_flow: RunFlow, tmp_path
         until(lambda: explain_group(room.there, group).target.state == "Stable")
         seen = explain_group(room.there, group)
         assert (seen.source.type, seen.source.state, seen.target.type) == ("streams", "Empty", "streams")
-        assert seen.obstacles[1:] == (f"it is Stable on {room.there.target.alias}, and only groups without members are written",)
+        assert seen.obstacles[1:] == (f"it is Stable on {room.there.target.alias}, and Ferry writes only groups without members",)
     assert idle.read == []
     room.produce(room.source, room.topic, 10)
     with application(room.source, group, room.topic, tmp_path / "A", protocol) as reading:

@@ -86,7 +86,7 @@ def test_a_group_is_held_up_if_its_offsets_stay_behind_because_it_has_members(pr
     if held:
         assert kept["held"] == {
             "total": 1,
-            "named": [{"what": "group g", "reason": "it is Stable on B, and only groups without members are written"}],
+            "named": [{"what": "group g", "reason": "it is Stable on B, and Ferry writes only groups without members"}],
         }
 
 

@@ -66,7 +66,7 @@ _TOLD = {
     Health.NEVER_RAN: ("never ran", ExitCode.PARTLY_FAILED),
     Health.LAGGING: ("lags", ExitCode.PARTLY_FAILED),
     Health.QUEUED: ("waits", ExitCode.DONE),
-    Health.LEFT_OUT: ("is healthy, but", ExitCode.DONE),
+    Health.LEFT_OUT: ("leaves topics out", ExitCode.PARTLY_FAILED),
     Health.HEALTHY: ("is healthy", ExitCode.DONE),
     Health.UNKNOWN: ("is unknown", ExitCode.OTHER),
 }
@@ -137,12 +137,11 @@ class Verdict:
 
     def __str__(self) -> str:
         """One line."""
-        left_out = self.health is Health.LEFT_OUT
-        told = "; ".join(filter(None, ("" if left_out else self.not_copied, self._rest, self.last_run)))
-        state = "" if self.word and not left_out else f" {_TOLD[self.health][0]}"
+        told = "; ".join(filter(None, ("" if self.health is Health.LEFT_OUT else self.not_copied, self._rest, self.last_run)))
+        state = "" if self.word else f" {_TOLD[self.health][0]}"
         if not self.reasons:
             return f"{self.flow}{state}{told and ', '}{told}"
-        return f"{self.flow}{state}{'' if left_out else ':'} {self.reasons[0].text}{told and '; '}{told}"
+        return f"{self.flow}{state}: {self.reasons[0].text}{told and '; '}{told}"
 
     @property
     def after_run(self) -> str:
@@ -344,7 +343,7 @@ def _if_meant(missing: Iterable[Missing], now: float) -> str:
     """What a person does who wanted this, and when the source drops the first of them."""
     first = min((entry.dropped_at for entry in missing if entry.dropped_at is not None), default=None)
     when = "" if first is None else f", the first of them in {span(first - now)}" if first > now else ", which may be at any moment"
-    return f"if that was meant, do nothing: they count as missing until the source drops them{when}"
+    return f"if it was meant, do nothing: this warning stays until the source has dropped them{when}"
 
 
 def _idle(health: FlowHealth, now: float) -> Iterator[Reason]:
@@ -354,7 +353,9 @@ def _idle(health: FlowHealth, now: float) -> Iterator[Reason]:
         yield Reason(Health.PAUSED, "its DAG is paused, so no run starts", _unpause(health, now), Step.UNPAUSE)
     begins = newest is not None and _goes_on(newest) and seconds_since(newest, now) < SILENT_SECONDS
     if not (health.ran or health.last_run is not None or begins):
-        yield Reason(Health.NEVER_RAN, "nothing was copied yet", f"{_RUN}; {_PAUSED}", Step.RUN)
+        how = "first: a run of a paused DAG waits" if health.next_due is None else "instead: a run then starts at once"
+        step = f"{_RUN}; but if its DAG is paused in Airflow, unpause it {how}"
+        yield Reason(Health.NEVER_RAN, "nothing was copied yet", step, Step.RUN)
 
 
 def _unpause(health: FlowHealth, now: float) -> str:
@@ -417,13 +418,12 @@ _JUDGES: tuple[Callable[[FlowHealth, float], Iterator[Reason]], ...] = (
     _unreachable, _losses, _failing, _missing, _idle, _lagging, _groups, _queued, _left_out,
 )  # fmt: skip
 _NOTHING_LEFT = "nothing is left to copy; ferry status also looks for records that a seed left out"
-_BY_SEED = "somebody told Ferry to skip them, with ferry seed{}, so no run copies them; a backfill does, and copies nothing twice"
+_BY_SEED = "somebody told Ferry to skip them, with ferry seed{}; if that was a mistake, a backfill copies them, and nothing twice"
 _LAST_RUN = "the last run "
 _RUN = "start a run now, in Airflow or with ferry run"
-_PAUSED = "if its DAG is paused in Airflow, unpause it first: a run of a paused DAG waits"
 _READ_LOG = f"read the log of that task in Airflow; if what it names is over, {_RUN}"
 _FREE_GROUPS = (
-    "if the members run there by mistake, stop them, and the next sync writes the group; "
+    "if the members run there by mistake, stop them, and the next sync sets the group to its offsets from the source; "
     "if the application was moved there, leave the group out with groups.exclude"
 )
 _RUN_MORE = "see whether runs are under way, and how long they take; run more often, or raise ferry.max.rate.mb if it is set"

@@ -98,9 +98,9 @@ def _untouched(target: TargetGroup, alias: str) -> str:
         return ""
     members = target.description.members
     if not members:
-        return f"it is {target.description.state} on {alias}, and only groups without members are written"
+        return f"it is {target.description.state} on {alias}, and Ferry writes only groups without members"
     clients = some_of(sorted({f"client id {member.client_id} on {member.host.lstrip('/')}" for member in members}))
-    return f"it has {count_of(len(members), 'member')} on {alias} ({clients}), and only groups without members are written"
+    return f"it has {count_of(len(members), 'member')} on {alias} ({clients}), and Ferry writes only groups without members"
 
 
 def _decide(

@@ -14,15 +14,15 @@ export const HEALTH = {
   failing: ["✕", "Failing"],
   loss: ["!", "Data lost"],
   missing: ["◌", "Records missing"],
-  left_out: ["◐", "Healthy, but"],
+  left_out: ["◐", "Topics left out"],
   unreachable: ["⌁", "Cannot be read"],
   unknown: ["…", "Not read yet"],
 };
 
-/** `word`: says the state in place of the word of its health; it goes on after "but". */
+/** `word`: says the state in place of the word of its health. */
 export function Health({ state, word }) {
   const [sign, usual] = HEALTH[state] ?? HEALTH.unknown;
-  return html`<span class=${`badge health-${state}`}><span aria-hidden="true">${sign}</span> ${state === "left_out" ? `${usual} ${word}` : word || usual}</span>`;
+  return html`<span class=${`badge health-${state}`}><span aria-hidden="true">${sign}</span> ${word || usual}</span>`;
 }
 
 /** How long ago a time was; on hover the exact time. */

@@ -26,7 +26,7 @@ const words = (flow) => (flow.command ? flow.next_step.replaceAll(flow.command, 
 
 const WAYS = {
   // The view of runs has this button already.
-  run: ({ flow, again, view }) => (flow.may_trigger && view !== "runs" ? html`${words(flow).replace(RUN, "").replace(/^(: |; if its DAG is paused.*)/, "")}<${Start} dag=${flow.dag_id} name="Run now" note="Started from the Ferry page" ended=${again} />` : words(flow)),
+  run: ({ flow, again, view }) => (flow.may_trigger && view !== "runs" ? html`${words(flow).replace(RUN, "").replace(/^(: |; but if its DAG is paused.*)/, "")}<${Start} dag=${flow.dag_id} name="Run now" note="Started from the Ferry page" ended=${again} />` : words(flow)),
   backfill: Backfills,
   verify: ({ flow, go }) => html`${words(flow)} <button onClick=${() => go({ flow: flow.flow, view: "verify" })}>See the differences</button>`,
   "ack-loss": ({ flow, go, view }) => html`${words(flow)} ${view !== "runs" && html`<button onClick=${() => go({ flow: flow.flow, view: "runs" })}>See what is lost</button>`}`,

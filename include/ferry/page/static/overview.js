@@ -72,20 +72,20 @@ function ClusterMap({ clusters, flows, go }) {
   </svg>`;
 }
 
-// What the arrow of a flow says instead of its lag.
-const WORSE = { unknown: "not read yet", unreachable: "cannot be read", loss: "records lost", missing: "records missing", paused: "paused", never_ran: "never ran" };
+// What the arrow of a flow says instead of its lag, which is not all that the target lacks.
+const WORSE = { unknown: "not read yet", unreachable: "cannot be read", loss: "records lost", missing: "records missing", paused: "paused", never_ran: "never ran", failing: "failing" };
 
 const keepsUp = (flow) => flow.under_way?.follows && flow.totals?.lag_records > 0 && flow.totals.lag_seconds >= 0 && flow.totals.lag_seconds < LATE_SECONDS;
 
 function lagged(flow) {
   if (flow.word || flow.health in WORSE) return flow.word || WORSE[flow.health];
   const follows = flow.under_way?.follows;
-  if (flow.under_way && flow.health !== "failing" && (!follows || keepsUp(flow))) return follows ? "following" : "copying";
-  return flow.totals?.lag_records ? `${count(flow.totals.lag_records)} behind` : flow.health === "failing" ? "failing" : "up to date";
+  if (flow.under_way && (!follows || keepsUp(flow))) return follows ? "following" : "copying";
+  return flow.totals?.lag_records ? `${count(flow.totals.lag_records)} behind` : "up to date";
 }
 
 /** That no record waits; "else": a reason or a line of the flow says of other records that they are not copied. */
-const nothing = (flow) => (flow.health === "missing" ? "nothing besides the missing" : flow.not_copied || ["failing", "loss"].includes(flow.health) ? "nothing else" : "nothing");
+const nothing = (flow) => (flow.not_copied || ["failing", "missing", "loss"].includes(flow.health) ? "nothing else" : "nothing");
 
 /** How many records wait; without any, what is not counted. */
 const waits = (flow, lag = flow.totals.lag_records) => (lag ? records(lag) : flow.not_counted.join(", ") || (flow.not_copied ? "nothing" : nothing(flow)));
@@ -142,7 +142,7 @@ function Card({ flow, go, again }) {
     </dl>
     ${totals?.lag_records > 0 && flow.not_counted.length > 0 && html`<p>Not counted: ${flow.not_counted.join(", ")}.</p>`}
     <div class="card-foot">
-      ${flow.may_trigger && flow.step !== "run" && html`<${Start} dag=${flow.dag_id} name="Run now" note="Started from the Ferry page" ended=${again} />`}<${Pause} flow=${flow} again=${again} />
+      ${flow.may_trigger && flow.step !== "run" && html`<${Start} dag=${flow.dag_id} name=${flow.paused ? "Run now (waits for Unpause)" : "Run now"} note="Started from the Ferry page" ended=${again} />`}<${Pause} flow=${flow} again=${again} />
       <p class="links"><${To} go=${go} place=${to("topics")}>Topics<//><${To} go=${go} place=${to("coverage")}>Coverage<//><a href=${new URL(`dags/${encodeURIComponent(flow.dag_id)}`, BASE)} target="_top">DAG in Airflow</a></p>
       ${!flow.problem && html`<${ReadAt} document=${flow} again=${again} />`}</div>
   </article>`;
