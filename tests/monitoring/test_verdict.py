@@ -401,8 +401,10 @@ def test_copies_that_are_gone_with_a_remote_topic_are_summed_once() -> None:
     for known, told in (
         (
             seen(*rows, stopped=kept),
-            ": B lacks 160 records that A has, 120 that were copied before (A deletes these first, before the headroom ends), "
-            "and 40 that were not copied yet",
+            (
+                ": B lacks 160 records that A has, 120 that were copied before (A deletes these first, before the headroom ends), "
+                "and 40 that were not copied yet"
+            ),
         ),
         (seen(*rows, stopped=tuple(replace(one, problem=problem.format(9, "")) for one in kept)), ""),
     ):
