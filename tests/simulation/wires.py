@@ -29,8 +29,9 @@ from ferry.clusters.net import connections
 
 # The longest that a late answer takes: more than any of Ferry's time-outs.
 LATE_SECONDS = 60.0
-# The longest until a broker reads a connection that its client has given up: a quota may mute it for so long.
+# The longest until a broker reads a connection that its client has given up: a quota may mute it for so long. Most wait not so long.
 STRAY_SECONDS = 90.0
+STRAY = (0.01, 0.03, 0.1, 0.3, 1.0, STRAY_SECONDS)
 Exchange = tuple[int, Any]  # correlation id, and request or answer
 
 
@@ -108,7 +109,7 @@ class WorldTransport:
             return
         if fate is Fate.STRAY:
             self._world.note(lambda: f"{self._who} to {self._where}, which does not read it now: {told(exchange[1])}")
-            self._arrived = max(self._arrived, self._world.now + self._world.chance.random() * STRAY_SECONDS)
+            self._arrived = max(self._arrived, self._world.now + self._world.chance.random() * self._world.chance.choice(STRAY))
             self._world.after(self._world.delay(), lambda: self._tell(self._abandon))
         else:
             self._arrived = max(self._arrived, self._world.now + self._world.delay())
