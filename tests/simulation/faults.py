@@ -25,6 +25,7 @@ class Act(Enum):
     NOT_ASKED = "its connection is closed before the broker has the request"
     UNANSWERED = "the broker does it, and closes the connection before the answer"
     LATE = "the answer takes seconds"
+    CRASH = "the broker does it, and fails before it answers"
     STRAY = "it sees the connection closed; the broker reads the request seconds later"
     KILL = "it is killed before it sends the request"
     KILL_AFTER = "it is killed when it has sent the request"
@@ -36,7 +37,13 @@ class Act(Enum):
     CUT_OFF = "a broker loses the others, goes on as the leader that it was, and comes back"
 
 
-OF_MESSAGES = {Act.NOT_ASKED: Fate.NOT_ASKED, Act.UNANSWERED: Fate.UNANSWERED, Act.LATE: Fate.LATE, Act.STRAY: Fate.STRAY}
+OF_MESSAGES = {
+    Act.NOT_ASKED: Fate.NOT_ASKED,
+    Act.UNANSWERED: Fate.UNANSWERED,
+    Act.LATE: Fate.LATE,
+    Act.CRASH: Fate.CRASH,
+    Act.STRAY: Fate.STRAY,
+}
 OF_PROCESSES = (Act.KILL, Act.KILL_AFTER, Act.FREEZE, Act.FREEZE_AFTER)
 OF_BROKERS = (Act.FAIL, Act.MOVE, Act.LAG, Act.CUT_OFF)
 
@@ -65,7 +72,7 @@ LONGEST_LAG = 25.0
 _BOTH = (
     ("", 4, 150),
     ("InitProducerId run", 2, 4),
-    ("InitProducerId lane", 3, 10),
+    ("InitProducerId lane", 3, 20),
     ("EndTxn commit lane", 6, 3),
     ("EndTxn abort lane", 2, 2),
     ("EndTxn commit run", 2, 3),
@@ -87,7 +94,8 @@ _WEIGHTS = {
     Act.NOT_ASKED: 2,
     Act.UNANSWERED: 4,
     Act.LATE: 1,
-    Act.STRAY: 4,
+    Act.CRASH: 2,
+    Act.STRAY: 5,
     Act.KILL: 4,
     Act.KILL_AFTER: 4,
     Act.FREEZE: 4,

@@ -63,12 +63,6 @@ MUTANTS = (
         ("request, positions, repeatable=False)", "request, positions, repeatable=True)"),
     ),
     _of(
-        "unstable-positions",
-        "positions are read when no transaction is undecided",
-        COORDINATION,
-        ("fetch_request([self._group], partitions, stable=stable)", "fetch_request([self._group], partitions, stable=False)"),
-    ),
-    _of(
         "no-pair-after-commit",
         "the proof asks for the pair after a commit without an answer",
         COORDINATION,

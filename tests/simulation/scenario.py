@@ -65,13 +65,13 @@ class Scenario:
 def drawn(seed: int) -> Scenario:
     """The scenario of a seed."""
     chance = Random(seed)
-    partitions, brokers, small = chance.choice((1, 2, 2, 3)), chance.choice((1, 1, 3)), chance.random() < 0.5
-    protocol, exactly_once = chance.choice((1, 2, 2)), chance.random() < 0.92
+    partitions, brokers, small = chance.choice((1, 2, 2, 3)), chance.choice((1, 1, 3)), chance.random() < 0.6
+    protocol, exactly_once = chance.choice((1, 2)), chance.random() < 0.92
     rounds: list[Round] = []
     run = 0
     for number in range(chance.choice((1, 2, 2, 3))):
         run += number > 0 and chance.random() < 0.85
-        lanes = chance.choice((None, None, 1, 2, 3))
+        lanes = chance.choice((None, 1, 1, 2, 2, 3))
         rounds.append(replace(_round(chance, run, partitions, 6 if small else 3), lanes=lanes))
     names = [f"run-{place}" for place in range(len(rounds))]
     count = chance.choice((1, 1, 2, 2, 3, 4))

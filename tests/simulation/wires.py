@@ -31,7 +31,7 @@ from ferry.clusters.net import connections
 LATE_SECONDS = 60.0
 # The longest until a broker reads a connection that its client has given up: a quota may mute it for so long. Most wait not so long.
 STRAY_SECONDS = 90.0
-STRAY = (0.01, 0.03, 0.1, 0.3, 1.0, STRAY_SECONDS)
+STRAY = (0.005, 0.01, 0.02, 0.05, 0.3, STRAY_SECONDS)
 Exchange = tuple[int, Any]  # correlation id, and request or answer
 
 
@@ -134,6 +134,10 @@ class WorldTransport:
 
     def _answered(self, number: int, request: Any, reply: Reply, fate: Fate) -> None:
         self._busy = False
+        if fate is Fate.CRASH and not reply.lost:
+            self._world.note(f"{self._where} fails before it answers {request.name} of {self._who}")
+            self._world.at(self._world.now, lambda: self._world.crash(self._cluster, self._node))
+            return
         if reply.lost or fate is Fate.UNANSWERED:
             self._world.note(lambda: f"{self._where} to {self._who}: no answer to {request.name}, the connection is closed")
             self._lose()
