@@ -90,6 +90,9 @@ class Play:
         self.writer = SourceWriter(self.world, self.source, TOPIC)
         self._mishap, self.world.fate = self.world.fate, self._fate
         self._fences_itself: set[str] = set()  # runs whose own request for an id may come late, and fence them
+        self._took: dict[str, float] = {}  # when a process asked for the flow's id
+        self._has_lanes: set[str] = set()
+        self._follow: set[str] = set()  # processes that may take the flow again
         self._tries: dict[str, list[Process]] = {}  # processes by run id
 
     def _fate(self, who: str, request: Any) -> Fate:
@@ -97,9 +100,18 @@ class Play:
         fate = self.faults.fate(who, request)
         if fate is Fate.WHOLE and who.startswith("run") and not self.faults.over:
             fate = self._mishap(who, request)
-        if fate is Fate.STRAY and isinstance(request, InitProducerIdRequest):
-            self._fences_itself.add(who)
+        if isinstance(request, InitProducerIdRequest):
+            self._note_taking(who, request, fate)
         return fate
+
+    def _note_taking(self, who: str, request: InitProducerIdRequest, fate: Fate) -> None:
+        """Remember when a process asked for the flow's id, for the last time before it asked for lanes."""
+        if fate is Fate.STRAY:
+            self._fences_itself.add(who)
+        if not str(request.transactional_id).endswith("-run"):
+            self._has_lanes.add(who)
+        elif who not in self._has_lanes and request.producer_id < 0:
+            self._took[who] = self.world.now
 
     def play(self) -> Outcome:
         with entered(self.world), self._crashes_told():
@@ -137,6 +149,7 @@ class Play:
         follows = None
         if entry.kind is Kind.FOLLOWS:
             follows = datetime.fromtimestamp(self.world.now + entry.seconds, UTC)
+            self._follow.add(name)
         request = RunRequest(self.flow.name, f"id-{entry.run}", follow_until=follows)
         return self._start(name, request, entry.lanes)
 
@@ -182,11 +195,13 @@ class Play:
                     self.problems.append(f"{name} reports success, but {self.copy.remote}-{target.index} lacks records")
 
     def _taken_over(self, process: Process) -> None:
-        """A run says that another one has taken the flow over: then another was there. What a dead one sent may come late."""
+        """A run says that another one has taken the flow over: then a newer one was there. What a dead one sent may come late."""
         others = [other for tries in self._tries.values() for other in tries if other is not process]
-        there = [other.alive or other.over + STRAY_SECONDS * other.killed >= process.began for other in others]
-        if not any(there) and process.name not in self._fences_itself:
-            self.problems.append(f"{process.name} says that it was taken over, and there is no other run")
+        there = [other for other in others if other.alive or other.over + STRAY_SECONDS * other.killed >= process.began]
+        mine = self._took.get(process.name, 0.0)
+        newer = [other for other in there if other.name not in self._took or self._took[other.name] >= mine or other.name in self._follow]
+        if not newer and process.name not in self._fences_itself:
+            self.problems.append(f"{process.name} says that it was taken over, and there is no {'newer' if there else 'other'} run")
 
     def _needs_nobody(self, name: str, errors: Iterable[str]) -> None:
         """Faults pass: no run may end with an error that a person has to settle."""
