@@ -16,6 +16,7 @@ from typing import Any
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.partition import NO_LEADER, Partition
 from tests.simulation.processes import Process
+from tests.simulation.topics import INTERNAL
 from tests.simulation.world import Fate, World
 
 
@@ -34,6 +35,7 @@ class Act(Enum):
     FAIL = "a broker fails, and comes back"
     MOVE = "partitions move to other leaders"
     LAG = "followers copy nothing for a while; then some of them lead"
+    EXPIRE = "the source deletes its oldest records"
     CUT_OFF = "a broker loses the others, goes on as the leader that it was, and comes back"
 
 
@@ -45,7 +47,8 @@ OF_MESSAGES = {
     Act.STRAY: Fate.STRAY,
 }
 OF_PROCESSES = (Act.KILL, Act.KILL_AFTER, Act.FREEZE, Act.FREEZE_AFTER)
-OF_BROKERS = (Act.FAIL, Act.MOVE, Act.LAG, Act.CUT_OFF)
+OF_BROKERS = (Act.FAIL, Act.MOVE, Act.LAG, Act.EXPIRE, Act.CUT_OFF)
+_OF_ONE_BROKER = {*OF_MESSAGES, *OF_PROCESSES, Act.FAIL, Act.EXPIRE}
 
 
 @dataclass(frozen=True)
@@ -103,18 +106,19 @@ _WEIGHTS = {
     Act.FAIL: 3,
     Act.MOVE: 3,
     Act.LAG: 3,
+    Act.EXPIRE: 2,
     Act.CUT_OFF: 0,
 }
 
 
 def drawn_fault(chance: Random, names: list[str], protocol: int, *, brokers: bool) -> Fault:
     """A fault of one of these processes. `protocol`: of transactions; 0: the flow has none. `brokers`: whether there are several."""
-    acts = [act for act in _WEIGHTS if brokers or act not in OF_BROKERS or act is Act.FAIL]
+    acts = [act for act in _WEIGHTS if brokers or act in _OF_ONE_BROKER]
     act = chance.choices(acts, [_WEIGHTS[one] for one in acts])[0]
     request, _, most = chance.choices(_AIMS[protocol], [often for _, often, _ in _AIMS[protocol]])[0]
     # Most of them last about as long as a run, others longer than any time-out.
     seconds = chance.choice((0.05, 0.3, 1.0, 5.0, 30.0, 70.0)) * (0.2 + chance.random()) if act not in OF_MESSAGES else 0.0
-    cluster = "source" if chance.random() < 0.2 else "target"
+    cluster = "source" if chance.random() < 0.2 or act is Act.EXPIRE else "target"
     nth = 1 + int(most * chance.random() ** 3)
     return Fault(act, chance.choice(names), request, nth, seconds, cluster, chance.randrange(1_000))
 
@@ -184,6 +188,8 @@ class Faults:
         brokers = [node for node, broker in cluster.state.brokers.items() if broker.up and broker.image is None]
         if fault.act is Act.MOVE:
             self._world.at(self._world.now, lambda: self._move(cluster, fault.place))
+        elif fault.act is Act.EXPIRE:
+            self._world.at(self._world.now, lambda: self._expire(cluster, fault.place))
         elif fault.act is Act.LAG:
             self._world.at(self._world.now, lambda: self._lag(cluster, fault.place, fault.seconds))
         elif len(brokers) > 1 or fault.act is Act.FAIL:
@@ -225,6 +231,14 @@ class Faults:
                 leader = there[place % len(there)]
                 part.waiting.discard(leader)
                 cluster.elect(part, leader)
+
+    def _expire(self, cluster: SimulatedCluster, place: int) -> None:
+        """The bytes stay in the log, so that the oracles still know the records."""
+        for part in self._chosen(cluster, place):
+            if part.topic not in INTERNAL:
+                part.log.delete_before(part.log.start + place % (max(part.log.stable_end, part.log.start) - part.log.start + 1))
+                part.replicate()
+        cluster.state.look_at_parked()
 
     def _lag(self, cluster: SimulatedCluster, place: int, seconds: float) -> None:
         """A follower that lags for longer than replica.lag.time.max.ms would not be in sync any more."""

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from kafka.protocol.producer import InitProducerIdRequest
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.faults import Fault, Faults
 from tests.simulation.ferry_in_a_world import entered, flow_between, run_flow
-from tests.simulation.oracles import Copy, committed, log_of, receipts, violations
+from tests.simulation.oracles import Copy, committed, log_of, receipts, violations, wanted
 from tests.simulation.processes import Process
 from tests.simulation.scenario import Kind, Round, Scenario
 from tests.simulation.state import Settings
@@ -89,7 +89,9 @@ class Play:
         self.faults = Faults(self.world, {"source": self.source, "target": self.target}, scenario.faults)
         self.writer = SourceWriter(self.world, self.source, TOPIC)
         self._mishap, self.world.fate = self.world.fate, self._fate
-        self._fences_itself: set[str] = set()  # runs whose own request for an id may come late, and fence them
+        self._fences_itself: set[str] = (
+            set()
+        )  # runs whose own request for an id came late, or had no answer: Ferry cannot tell whose it was
         self._took: dict[str, float] = {}  # when a process asked for the flow's id
         self._has_lanes: set[str] = set()
         self._follow: set[str] = set()  # processes that may take the flow again
@@ -106,7 +108,7 @@ class Play:
 
     def _note_taking(self, who: str, request: InitProducerIdRequest, fate: Fate) -> None:
         """Remember when a process asked for the flow's id, for the last time before it asked for lanes."""
-        if fate is Fate.STRAY:
+        if fate is not Fate.WHOLE:
             self._fences_itself.add(who)
         if not str(request.transactional_id).endswith("-run"):
             self._has_lanes.add(who)
@@ -151,6 +153,9 @@ class Play:
             follows = datetime.fromtimestamp(self.world.now + entry.seconds, UTC)
             self._follow.add(name)
         request = RunRequest(self.flow.name, f"id-{entry.run}", follow_until=follows)
+        if entry.kind is Kind.BACKFILL:
+            until = datetime.fromtimestamp(self.world.now, UTC)
+            request = replace(request, backfill=True, since=until - timedelta(hours=1), until=until)
         return self._start(name, request, entry.lanes)
 
     def _start(self, name: str, request: RunRequest, lanes: int | None = None) -> Process:
@@ -188,10 +193,11 @@ class Play:
         told = sum(receipt.counters.records for receipt in receipts(self.copy) if receipt.run_id == request.run_id)
         if told != report.records and not tries:  # another try at the same time may go on copying
             self.problems.append(f"{name} reports {report.records} records, and its receipts {told}")
-        if report.exit_code is ExitCode.DONE and report.taken_over is None:
+        if report.exit_code is ExitCode.DONE and report.taken_over is None and not request.backfill:
+            known = receipts(self.copy)
             for (source, target), end in zip(self.copy.partitions(), stable, strict=True):
-                wanted = [record for record in committed(source) if record.offset < end]
-                if len(committed(target)) < len(wanted):
+                due = [record for record in wanted(source, known) if record.offset < end]
+                if len(committed(target)) < len(due):
                     self.problems.append(f"{name} reports success, but {self.copy.remote}-{target.index} lacks records")
 
     def _taken_over(self, process: Process) -> None:
@@ -227,6 +233,9 @@ class Play:
             self._end_of(process)
         self.world.sleep(STRAY_SECONDS)
         self.problems += violations(self.copy)
+        alone = all(entry.beside is None for entry in self.scenario.rounds)
+        if alone and not self.faults.happened and not self.scenario.mishaps:
+            self.problems += [f"without any fault Ferry warns: {text}" for text in self.world.warnings]
         if self.scenario.goes_on and not self.problems:
             self.writer.write([Write(partition, 1) for partition in range(self.scenario.partitions)])
             self._copy_rest("after")

@@ -15,6 +15,7 @@ from tests.simulation.writing import Write
 
 class Kind(Enum):
     BOUNDED = "copies what is there"
+    BACKFILL = "fills gaps"
     FOLLOWS = "follows for some seconds"
 
 
@@ -62,9 +63,8 @@ class Scenario:
         return "\n".join([head, *(f"  {one}" for one in self.rounds), *(f"  fault: {one}" for one in self.faults), *mishaps])
 
 
-def drawn(seed: int) -> Scenario:
-    """The scenario of a seed."""
-    chance = Random(seed)
+def usual(chance: Random, seed: int) -> Scenario:
+    """A scenario of a seed, without a theme."""
     partitions, brokers, small = chance.choice((1, 2, 2, 3)), chance.choice((1, 1, 3)), chance.random() < 0.6
     protocol, exactly_once = chance.choice((1, 2)), chance.random() < 0.92
     rounds: list[Round] = []
@@ -92,7 +92,7 @@ def drawn(seed: int) -> Scenario:
 
 def _round(chance: Random, run: int, partitions: int, most: int) -> Round:
     """`most`: batches that are written first. One of them is committed at once, so that there is something to copy."""
-    kind = Kind.FOLLOWS if chance.random() < 0.25 else Kind.BOUNDED
+    kind = chance.choices((Kind.BOUNDED, Kind.FOLLOWS, Kind.BACKFILL), (7, 3, 1))[0]
     writes = (Write(chance.randrange(partitions), 1), *(_write(chance, partitions) for _ in range(chance.randrange(most))))
     later = tuple(_write(chance, partitions) for _ in range(chance.randrange(4))) if kind is Kind.FOLLOWS or chance.random() < 0.3 else ()
     if kind is Kind.FOLLOWS:

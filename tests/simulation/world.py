@@ -54,6 +54,7 @@ class World:
         self.now = BEGIN / 1_000
         self.clusters: dict[tuple[str, int], tuple[SimulatedCluster, int]] = {}
         self.trace: list[tuple[float, Callable[[], str]]] = []  # what has happened, and when
+        self.warnings: list[str] = []  # of Ferry
         self.hung_up: dict[tuple[int, int], list[Callable[[], None]]] = {}  # how to close the connections, by cluster and broker
         self.fate: Callable[[str, Any], Fate] = self._mishap  # of a request, by the name of the process that sends it
         self.hub = getcurrent()
