@@ -15,7 +15,8 @@ from tests.simulation.codes import Code
 from tests.simulation.groups import GroupStore
 from tests.simulation.state import Broker, ClusterState
 from tests.simulation.steps import StepKind
-from tests.simulation.topics import DEFAULTS, OF_BROKER_FILE, OF_KAFKA, Topic, as_decoded, config_problem, name_problem
+from tests.simulation.topic_configs import OF_BROKER_FILE, OF_KAFKA, config_problem
+from tests.simulation.topics import Topic, as_decoded, name_problem
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
@@ -76,8 +77,11 @@ class Administration:
         problem = self._size_problem(wanted)
         if problem != _FINE:
             return problem
-        told = next((told for one in wanted.configs or () if (told := config_problem(one.name, one.value or ""))), "")
+        told = next((told for one in wanted.configs or () if (told := self._config_problem(one.name, one.value or ""))), "")
         return (Code.INVALID_CONFIG, told) if told else _FINE
+
+    def _config_problem(self, name: str, value: str) -> str:
+        return config_problem(self._state.topic_defaults, name, value)
 
     def _size_problem(self, wanted: Any) -> Problem:
         replicas, partitions, known = wanted.replication_factor, wanted.num_partitions, len(self._state.brokers)
@@ -94,10 +98,12 @@ class Administration:
         partitions, replicas = max(wanted.num_partitions, 1), max(wanted.replication_factor, 1)
         config = {one.name: one.value for one in wanted.configs or ()}
         if only_checked:  # the answer has an id all the same
-            topic = Topic(wanted.name, self._state.new_id(), [(1,)], config, self._state.settings.topic_defaults)
+            topic = Topic(wanted.name, self._state.new_id(), [(1,)], config, self._state.topic_defaults)
         else:
             topic = self._state.create_topic(wanted.name, partitions, replicas, config)
-        more: dict[str, Any] = {"topic_id": as_decoded(topic.topic_id)} if version >= 7 else {}
+        more: dict[str, Any] = {}
+        if version >= 7:
+            more["topic_id"] = None if only_checked and self._state.has_zookeeper else as_decoded(topic.topic_id)
         if version >= 5:
             kind = CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs
             shown = [
@@ -109,7 +115,7 @@ class Administration:
                     config_source=source,
                     is_sensitive=False,
                 )
-                for name, (value, source) in ((name, topic.shown(name)) for name in DEFAULTS)
+                for name, (value, source) in topic.all_shown().items()
             ]
             more |= {"num_partitions": partitions, "replication_factor": replicas, "configs": shown}
         return more
@@ -154,7 +160,8 @@ class Administration:
             told = (
                 None if topic else "This server does not host this topic-partition." if name else "This server does not host this topic ID."
             )
-            more: dict[str, Any] = {"topic_id": topic.topic_id if topic else as_decoded(topic_id)} if version >= 6 else {}
+            knows = topic is not None and not (name and self._state.has_zookeeper)
+            more: dict[str, Any] = {"topic_id": topic.topic_id if topic and knows else as_decoded(topic_id)} if version >= 6 else {}
             more |= {"error_message": told} if version >= 5 else {}
             kind = DeleteTopicsResponse.DeletableTopicResult
             found.append(kind(version=version, name=topic.name if topic else name, error_code=int(code), **more))
@@ -166,8 +173,10 @@ class Administration:
         self._state.steps.add(StepKind.FORGET, topic.name, lambda: self._forget(topic))
 
     def _forget(self, topic: Topic) -> bool:
-        for group in self._groups.groups.values():
+        for group in list(self._groups.groups.values()):
             group.forget(topic.name)
+            if self._state.has_old_coordinator and group.is_unused:
+                del self._groups.groups[group.name]
         return True
 
     def describe_configs(self, broker: Broker, request: Any, version: int) -> Any:
@@ -180,7 +189,7 @@ class Administration:
                 if topic is None:
                     code, told = Code.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
                 else:
-                    entries = {name: topic.shown(name) for name in DEFAULTS}
+                    entries = topic.all_shown()
             elif kind == BROKER_RESOURCE and wanted.resource_name == str(broker.node):
                 entries = {name: (value, OF_KAFKA) for name, value in _OF_BROKERS.items()}
                 entries["node.id"] = (str(broker.node), OF_BROKER_FILE)
@@ -214,6 +223,7 @@ class Administration:
                 )
             else:
                 code, told = self._alter(topic, wanted.configs, only_checked=bool(request.validate_only))
+                code = Code.INVALID_REQUEST if code is Code.INVALID_CONFIG and self._state.has_zookeeper else code
             kind = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
             found.append(
                 kind(
@@ -241,7 +251,7 @@ class Administration:
                 adds = change.config_operation == APPEND
                 kept = [*listed, *(one for one in given if one not in listed)] if adds else [one for one in listed if one not in given]
                 config[change.name] = ",".join(kept)
-        told = next((told for name, value in config.items() if (told := config_problem(name, value))), "")
+        told = next((told for name, value in config.items() if (told := self._config_problem(name, value))), "")
         if told:
             return Code.INVALID_CONFIG, told
         if not only_checked:

@@ -50,10 +50,17 @@ class Offsets(Ask):
     stable: bool = True
 
     def request(self, memory: Memory) -> OffsetFetchRequest:
-        kind = OffsetFetchRequest.OffsetFetchRequestGroup
-        topics = [kind.OffsetFetchRequestTopics(name=self.topic, partition_indexes=list(self.partitions))] if self.topic else None
+        group, partitions = OffsetFetchRequest.OffsetFetchRequestGroup, list(self.partitions)
+        old, new = OffsetFetchRequest.OffsetFetchRequestTopic, group.OffsetFetchRequestTopics
         return OffsetFetchRequest(
-            groups=[kind(group_id=self.group, topics=topics)], require_stable=self.stable, min_version=8, max_version=9
+            group_id=self.group,
+            topics=[old(name=self.topic, partition_indexes=partitions)] if self.topic else None,
+            groups=[
+                group(group_id=self.group, topics=[new(name=self.topic, partition_indexes=partitions)] if self.topic else None),
+            ],
+            require_stable=self.stable,
+            min_version=7,
+            max_version=9,
         )
 
 

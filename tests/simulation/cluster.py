@@ -119,6 +119,11 @@ class SimulatedCluster:
         }
 
     @property
+    def answered(self) -> frozenset[int]:
+        """The keys of the requests that have an answer here."""
+        return frozenset(self._later) | frozenset(self._at_once)
+
+    @property
     def now(self) -> int:
         return self.state.now
 

@@ -122,7 +122,10 @@ class Fetching:
                     bound, limit = _bound(read.log, request.isolation_level), min(one.asked.partition_max_bytes, left)
                     read = read._replace(data=read.log.read(one.asked.fetch_offset, bound, limit, whole=whole))
                 whole, left = whole and not read.data, max(0, left - len(read.data))
-                found.append(_part(one.asked, read, request.isolation_level, version))
+                part = _part(one.asked, read, request.isolation_level, version)
+                if read.code in _NOT_FOUND and self._state.settings.release < (3, 0):
+                    part.aborted_transactions = None
+                found.append(part)
             named = {"topic_id": as_decoded(topic.topic_id)} if version >= BY_ID else {"topic": topic.topic}
             topics.append(_TOPIC(version=version, partitions=found, **named))
         return FetchResponse(version=version, throttle_time_ms=broker.throttle, error_code=0, session_id=0, responses=topics)

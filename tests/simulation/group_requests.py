@@ -18,6 +18,9 @@ from ferry.clusters.groups.messages import ConsumerGroupDescribeResponse
 
 # The first versions: several groups in a fetch; a group that is not there is an error; transactions whose brokers add the group (KIP-890).
 SEVERAL_GROUPS, MISSING_IS_ERROR, ADDS_GROUP, KNOWS_ABORTABLE = 8, 6, 5, 4
+# With these codes of partitions the coordinator asks whether the transaction may write; the old one before it looks at metadata.
+_ASKS = frozenset({Code.NONE})
+_ASKS_OLD = _ASKS | {Code.OFFSET_METADATA_TOO_LARGE}
 NO_OFFSET = Stored(-1, -1, "", 0)
 
 
@@ -61,7 +64,7 @@ class GroupRequests:
     def commit(self, broker: Broker, request: Any, version: int) -> Any:
         code = self._moved(broker, request.group_id)
         if code is Code.NONE:
-            group = self._store.groups.get(request.group_id) or Group(request.group_id)
+            group = self._group(request.group_id)
             code = group.refuses(request.member_id or "", request.generation_id_or_member_epoch, transactional=False)
         codes = self._codes(broker, request.topics, code)
         if code is Code.NONE:
@@ -75,7 +78,8 @@ class GroupRequests:
     def commit_in_transaction(self, broker: Broker, request: Any, version: int) -> Any:
         code = self._moved(broker, request.group_id)
         codes = self._codes(broker, request.topics, Code.NONE)
-        if code is Code.NONE and any(found is Code.NONE for found in codes.values()):
+        asks = _ASKS_OLD if self._state.has_old_coordinator else _ASKS
+        if code is Code.NONE and not asks.isdisjoint(codes.values()):
             code = self._admitted(request, version)
         if code is not Code.NONE:
             codes = {key: code if found is not Code.UNKNOWN_TOPIC_OR_PARTITION else found for key, found in codes.items()}
@@ -91,11 +95,14 @@ class GroupRequests:
 
     def _admitted(self, request: Any, version: int) -> Code:
         """Whether the transaction's coordinator and the group admit the offsets."""
-        group = self._store.groups.get(request.group_id) or Group(request.group_id)
+        group = self._group(request.group_id)
         place, pair = self._place(request.group_id), Pair(request.producer_id, request.producer_epoch)
+        verifies = self._state.verifies
+        if pair.epoch < 0 and not verifies:
+            return Code.UNKNOWN_SERVER_ERROR
         if self._store.is_fenced(place, *pair):  # the coordinator is not asked
             return Code.INVALID_PRODUCER_EPOCH
-        if not self._store.is_open(place, *pair):
+        if verifies and not self._store.is_open(place, *pair):
             partition = self._state.state_partition(GROUPS, request.group_id)
             assert partition is not None
             code = self._transactions.admits(request.transactional_id, pair, partition.key, adds=version >= ADDS_GROUP)
@@ -104,6 +111,13 @@ class GroupRequests:
             if code is not Code.NONE:
                 return code
         return group.refuses(request.member_id or "", request.generation_id, transactional=True)
+
+    def _group(self, name: str) -> Group:
+        """The group that a commit is for; it may be refused."""
+        known = self._store.groups.get(name)
+        if known is None:
+            known = self._store.get(name) if self._state.has_old_coordinator else Group(name)
+        return known
 
     def _place(self, group: str) -> int:
         partition = self._state.state_partition(GROUPS, group)

@@ -48,6 +48,11 @@ class Group:
     def protocol_type(self) -> str:
         return "consumer" if self.members or not self.is_classic else ""
 
+    @property
+    def is_unused(self) -> bool:
+        """Whether it has no members, and no offsets."""
+        return not (self.members or self.offsets or any(self.pending.values()))
+
     def is_pending(self, key: Key) -> bool:
         return any(key in offsets for offsets in self.pending.values())
 

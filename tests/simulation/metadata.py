@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from kafka.protocol.admin import DescribeAclsResponse, DescribeClusterResponse, DescribeQuorumResponse
-from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
 from kafka.protocol.metadata import ApiVersionsResponse, FindCoordinatorResponse, MetadataResponse
 from tests.simulation.codes import Code
 from tests.simulation.partition import NO_LEADER, Partition
+from tests.simulation.releases import features, request_versions
 from tests.simulation.state import GROUPS, TRANSACTIONS, Broker, ClusterState
 from tests.simulation.topics import Topic, as_decoded, name_problem
 
@@ -24,8 +24,8 @@ class ClusterMetadata:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         settings = state.settings
-        self.versions: dict[int, tuple[int, int]] = dict(BROKER_API_VERSIONS[settings.release])
-        self.features = {**settings.features, "transaction.version": settings.transaction_version}
+        self.versions = request_versions(settings.release)
+        self.features = features(settings.release, settings.transaction_version)
 
     def metadata(self, broker: Broker, request: Any, version: int) -> Any:
         topics = self._state.topics_of(broker)

@@ -12,6 +12,7 @@ from tests.simulation.partition import Led, Partition
 from tests.simulation.state import Broker, ClusterState
 
 LATEST, EARLIEST, NEWEST, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
+KNOWS_NEWEST = 7  # the first version with special times below that of the log's start (KIP-734)
 READ_COMMITTED = 1
 HIGH_WATERMARK = -1  # as an offset of DeleteRecords
 _DISK_BYTES = 1 << 40
@@ -41,7 +42,9 @@ class OffsetsOfLogs:
                 found = Found()
                 if partition is not None:
                     led = self._state.led(broker, partition)
-                    code, found = _listed(partition, partition.logs[broker.node], led, asked.timestamp, request.isolation_level)
+                    # An older request takes the newer special times for times: all records are later.
+                    timestamp = max(asked.timestamp, 0) if version < KNOWS_NEWEST and asked.timestamp < EARLIEST else asked.timestamp
+                    code, found = _listed(partition, partition.logs[broker.node], led, timestamp, request.isolation_level)
                 more = {"leader_epoch": found.epoch} if version >= 4 else {}
                 parts.append(
                     topic_type.ListOffsetsPartitionResponse(

@@ -137,10 +137,12 @@ class Producing:
     def _verified(
         self, broker: Broker, partition: Partition, head: Sent, transactional_id: str | None, version: int
     ) -> tuple[bool, Appended | None]:
-        """Whether the coordinator admits the batch now; and the refusal, if it does not."""
+        """Whether the coordinator admits the batch now; and the refusal, if it does not. Old brokers do not ask it."""
         producers = partition.logs[broker.node].producers
         if not head.is_transactional or producers.is_open(head.producer_id, head.producer_epoch):
             return False, None
+        if not self._state.verifies:
+            return True, None
         if producers.is_fenced(head.producer_id, head.producer_epoch):  # the coordinator is not asked
             return False, Appended(Code.INVALID_PRODUCER_EPOCH)
         adds = version >= ADDS_PARTITIONS

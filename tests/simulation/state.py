@@ -14,20 +14,14 @@ from uuid import UUID
 
 from tests.simulation.codes import Code
 from tests.simulation.partition import NO_LEADER, Led, Partition
+from tests.simulation.releases import Release
 from tests.simulation.steps import Reply, StepKind, Steps
-from tests.simulation.topics import GROUPS_TOPIC, TRANSACTIONS_TOPIC, Default, Topic
+from tests.simulation.topic_configs import Shown, topic_defaults
+from tests.simulation.topics import GROUPS_TOPIC, TRANSACTIONS_TOPIC, Topic
 
 GROUPS, TRANSACTIONS = 0, 1  # kinds of coordinators, as of FindCoordinator
 _STATE_TOPICS = {GROUPS: GROUPS_TOPIC, TRANSACTIONS: TRANSACTIONS_TOPIC}
 Key = tuple[str, int]  # topic and partition
-# Those of a cluster that 4.3 has formatted.
-FEATURES = {
-    "eligible.leader.replicas.version": 1,
-    "group.version": 1,
-    "metadata.version": 30,
-    "share.version": 1,
-    "streams.version": 1,
-}
 
 
 @dataclass(frozen=True)
@@ -36,8 +30,8 @@ class Settings:
 
     cluster_id: str = "simulated"
     brokers: Sequence[int] = (1,)
-    release: tuple[int, int] = (4, 3)
-    transaction_version: int = 2
+    release: Release = (4, 3)
+    transaction_version: int = 2  # 0: a release that does not know this feature
     state_partitions: int = 5  # of each topic with the state of coordinators
     state_replicas: int = 1
     largest_transaction_timeout: int = 900_000  # transaction.max.timeout.ms
@@ -45,8 +39,7 @@ class Settings:
     largest_metadata: int = 4_096  # offset.metadata.max.bytes
     port: int = 9_092  # of the first broker; the others follow
     seed: int = 0  # of topic ids
-    features: Mapping[str, int] = field(default_factory=lambda: dict(FEATURES))  # beside transaction.version
-    topic_defaults: Mapping[str, Default] = field(default_factory=dict)  # of topics that set nothing themselves, other than Kafka's
+    topic_defaults: Mapping[str, Shown] = field(default_factory=dict)  # of topics that set nothing themselves, other than Kafka's
 
 
 class Image(NamedTuple):
@@ -92,6 +85,7 @@ class ClusterState:
         self.steps = Steps()
         self.parked: list[Parked] = []
         self.loading: set[tuple[int, int]] = set()  # kind of coordinator, and partition of its topic
+        self.topic_defaults = {**topic_defaults(settings.release), **settings.topic_defaults}
         self._random = Random(settings.seed)
         self._producer_ids = count(settings.seed * 1_000)
         self._created = 0
@@ -100,6 +94,21 @@ class ClusterState:
     def bumps(self) -> bool:
         """Whether every transaction has an epoch of its own (transaction.version 2, KIP-890)."""
         return self.settings.transaction_version >= 2
+
+    @property
+    def has_zookeeper(self) -> bool:
+        """Whether topics and configs are changed over ZooKeeper, whose answers differ from KRaft's."""
+        return self.settings.release < (3, 3)
+
+    @property
+    def has_old_coordinator(self) -> bool:
+        """Whether groups are at the coordinator before KIP-848, which makes a group before it checks a commit."""
+        return self.settings.release < (4, 0)
+
+    @property
+    def verifies(self) -> bool:
+        """Whether the leader of a partition asks the coordinator before it begins a transaction (KIP-890, part 1)."""
+        return self.settings.release >= (3, 6)
 
     @property
     def fences_twice(self) -> bool:
@@ -120,7 +129,7 @@ class ClusterState:
         """A new topic, whose replicas are spread over the brokers that are up."""
         self._created += 1
         assignment, own = self.spread(0, partitions, replicas), dict(config or {})
-        topic = Topic(name, self.new_id(), assignment, own, self.settings.topic_defaults)
+        topic = Topic(name, self.new_id(), assignment, own, self.topic_defaults)
         topic.leave_sync(self.brokers.keys() - self.up())
         self.topics[name] = self.topic_ids[topic.topic_id] = topic
         return topic

@@ -9,22 +9,35 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kafka.errors import IncompatibleBrokerVersion
 from kafka.protocol.admin import DescribeTransactionsRequest
 from tests.simulation.asks import Ask, EpochEnd, Fetch, ListOffsets, Memory, Producers
-from tests.simulation.asks_of_admins import DescribeConfigs, DescribeGroups, DescribeTransactions, ListGroups, Metadata, Offsets
+from tests.simulation.asks_of_admins import (
+    ApiVersions,
+    DescribeConfigs,
+    DescribeGroups,
+    DescribeTransactions,
+    ListGroups,
+    Metadata,
+    Offsets,
+)
+from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.comparing import differences, simulated_answers
 from tests.simulation.races import surprises
+from tests.simulation.releases import Release, request_versions
 from tests.simulation.script import SCENES
-from tests.simulation.topics import OF_ALL_BROKERS, OF_BROKER_FILE
+from tests.simulation.topic_configs import OF_BROKER_FILE
 from tests.waiting import until
 from tools.kafka import SandboxCluster
+from tools.kafka.releases import OLDEST, RELEASES
 
-from ferry.clusters.net.connections import ClusterConnection
+from ferry.clusters.net.connections import ClusterConnection, RequestNotSent
 from ferry.clusters.net.event_loop import EventLoop, ended
 from ferry.config import ClientRole, Flow
+from ferry.sandbox.jars import KAFKA_VERSION
 
-# Codes that pass by themselves: elections, coordinators that begin, markers that are written.
-PASSING = frozenset({3, 5, 6, 14, 15, 16, 19, 51, 88, 100})
+# Codes that pass by themselves: elections, coordinators that begin, markers that are written, topics that are still deleted.
+PASSING = frozenset({3, 5, 6, 14, 15, 16, 19, 36, 51, 88, 100})
 # A broker shows some changes a moment later: a deleted topic, offsets of its groups.
 READS = (Fetch, ListOffsets, EpochEnd, Producers, Offsets, Metadata, DescribeConfigs, DescribeGroups, ListGroups, DescribeTransactions)
 # Much longer than a busy machine needs; a difference that stays costs so long.
@@ -32,19 +45,33 @@ PATIENCE_SECONDS = 60.0
 PAUSE_SECONDS = 0.02
 NODE = 1
 RACES = 3  # of each kind
-# What the brokers of tests set, and what KRaft sets for all brokers of a new cluster.
+# Releases, and versions of transactions there; 0: before the feature. A cluster of 4.0 or later that was upgraded has version 1.
+TRIED = [("2.8.2", 0), ("3.9.1", 0), ("4.0.0", 1), ("4.0.0", 2), ("4.3.1", 1), ("4.3.1", 2), ("4.4.0", 1), ("4.4.0", 2)]
+# What the brokers of tests set.
 SANDBOX_DEFAULTS = {
     "file.delete.delay.ms": ("1000", OF_BROKER_FILE),
     "retention.ms": ("-1", OF_BROKER_FILE),
-    "min.insync.replicas": ("1", OF_ALL_BROKERS),
 }
 
 
+def _number(release: str) -> Release:
+    major, minor, _ = map(int, release.split("."))
+    return major, minor
+
+
 @pytest.mark.unit
-def test_every_question_has_an_answer() -> None:
-    answers = simulated_answers(SCENES, transaction_version=2)
+def test_every_release_is_tried() -> None:
+    assert list(dict(TRIED)) == list(RELEASES)
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(("release", "version"), TRIED)
+def test_every_question_has_an_answer(release: str, version: int) -> None:
+    answers = simulated_answers(SCENES, release=_number(release), transaction_version=version)
     assert {scene: len(found) for scene, found in answers.items()} == {scene: len(asks) for scene, asks in SCENES.items()}
-    assert answers == simulated_answers(SCENES, transaction_version=2)
+    without = {type(ask).__name__ for scene, asks in SCENES.items() for ask, told in zip(asks, answers[scene], strict=True) if told is None}
+    assert without == ({"DescribeTransactions", "ListTransactions"} if release == OLDEST else set())
+    assert answers == simulated_answers(SCENES, release=_number(release), transaction_version=version)
 
 
 class RealBroker:
@@ -59,11 +86,20 @@ class RealBroker:
         self._connection.close()
         self._loop.close()
 
+    def _sent(self, request: Any) -> Any:
+        """The answer; None if the release does not know the request."""
+        try:
+            return self._loop.run(self._connection.send, request, NODE)
+        except RequestNotSent as problem:
+            if isinstance(problem.__cause__, IncompatibleBrokerVersion):
+                return None
+            raise
+
     def ask(self, ask: Ask, request: Any, as_expected: Callable[[Any], bool]) -> Any:
         """The answer; asked again while it is not the expected one, if it has a code that passes, or the request only reads."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
-            answer = self._loop.run(self._connection.send, request, NODE)
+            answer = self._sent(request)
             is_final = not isinstance(ask, READS) and not _codes(answer) & PASSING
             if as_expected(answer) or is_final or time.monotonic() > deadline:
                 return answer
@@ -74,8 +110,8 @@ class RealBroker:
 
         def settled() -> bool:
             request = DescribeTransactionsRequest(transactional_ids=list(ids))
-            answer = self._loop.run(self._connection.send, request, NODE)
-            return not any(told.transaction_state.startswith("Prepare") for told in answer.transaction_states)
+            answer = self._sent(request)
+            return answer is None or not any(told.transaction_state.startswith("Prepare") for told in answer.transaction_states)
 
         if ids:
             until(settled)
@@ -106,8 +142,10 @@ def _codes(value: Any) -> set[int]:
 
 
 @contextmanager
-def _broker(cluster_factory: Callable[..., SandboxCluster], flow_factory: Callable[..., Flow], version: int) -> Iterator[RealBroker]:
-    cluster = cluster_factory(features=(f"transaction.version={version}",))
+def _broker(
+    cluster_factory: Callable[..., SandboxCluster], flow_factory: Callable[..., Flow], release: str, version: int
+) -> Iterator[RealBroker]:
+    cluster = cluster_factory(version=release, features=(f"transaction.version={version}",) if version else ())
     real = RealBroker(flow_factory("A->B.topics = x", source=SimpleNamespace(bootstrap="127.0.0.1:1"), target=cluster))
     try:
         yield real
@@ -117,14 +155,18 @@ def _broker(cluster_factory: Callable[..., SandboxCluster], flow_factory: Callab
 
 @pytest.mark.brokers
 @pytest.mark.long
-@pytest.mark.parametrize("version", [2, 1])
+@pytest.mark.parametrize(("release", "version"), TRIED)
 def test_a_real_broker_answers_the_same(
-    version: int, cluster_factory: Callable[..., SandboxCluster], flow_factory: Callable[..., Flow]
+    release: str, version: int, cluster_factory: Callable[..., SandboxCluster], flow_factory: Callable[..., Flow]
 ) -> None:
-    expected = simulated_answers(SCENES, transaction_version=version, topic_defaults=SANDBOX_DEFAULTS)
-    with _broker(cluster_factory, flow_factory, version) as real:
-        found = differences(SCENES, expected, Memory(int(time.time() * 1_000)), real.ask, real.wait)
+    expected = simulated_answers(SCENES, release=_number(release), transaction_version=version, topic_defaults=SANDBOX_DEFAULTS)
+    memory, keys = Memory(int(time.time() * 1_000)), SimulatedCluster().answered
+    with _broker(cluster_factory, flow_factory, release, version) as real:
+        offered = {one.api_key: (one.min_version, one.max_version) for one in real.asked(ApiVersions(), memory).api_keys}
+        found = differences(SCENES, expected, memory, real.ask, real.wait)
     assert not found, "\n".join(map(str, found))
+    simulated = request_versions(_number(release))
+    assert {key: offered.get(key) for key in keys} == {key: simulated.get(key) for key in keys}
 
 
 @pytest.mark.brokers
@@ -134,6 +176,6 @@ def test_a_real_broker_answers_the_same_while_it_writes_markers(
     version: int, cluster_factory: Callable[..., SandboxCluster], flow_factory: Callable[..., Flow]
 ) -> None:
     memory = Memory(int(time.time() * 1_000))
-    with _broker(cluster_factory, flow_factory, version) as real:
+    with _broker(cluster_factory, flow_factory, KAFKA_VERSION, version) as real:
         found = surprises(version, RACES, lambda ask: real.asked(ask, memory), real.both, memory, _codes)
     assert found == {}
