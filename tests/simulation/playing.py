@@ -38,6 +38,8 @@ LONGEST_RUN = 1_200.0
 # A broker that is back needs this long until everything is as before.
 HEALED = 20.0
 LAST_RUNS = 8
+# Of two requests that are sent within this time, in seconds, either may be the first at the broker.
+SOON = 0.01
 
 
 @dataclass
@@ -205,7 +207,9 @@ class Play:
         others = [other for tries in self._tries.values() for other in tries if other is not process]
         there = [other for other in others if other.alive or other.over + STRAY_SECONDS * other.killed >= process.began]
         mine = self._took.get(process.name, 0.0)
-        newer = [other for other in there if other.name not in self._took or self._took[other.name] >= mine or other.name in self._follow]
+        newer = [
+            other for other in there if other.name not in self._took or self._took[other.name] >= mine - SOON or other.name in self._follow
+        ]
         if not newer and process.name not in self._fences_itself:
             self.problems.append(f"{process.name} says that it was taken over, and there is no {'newer' if there else 'other'} run")
 
