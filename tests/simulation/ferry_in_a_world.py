@@ -38,6 +38,7 @@ class _ToTrace(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         who, text = self._world.current.name if self._world.current else "test", record.getMessage()
         self._world.note(f"{who} warns: {text}")
+        self._world.warnings.append(text)
 
 
 @contextmanager

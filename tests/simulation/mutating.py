@@ -70,7 +70,7 @@ def first_found(mutant: Mutant, first: int, seeds: int) -> tuple[int, str] | Non
     assert mutant.module not in sys.modules
     sys.meta_path.insert(0, _Finder(mutant))
     from tests.simulation.playing import play  # noqa: PLC0415 - only now: it loads the mutant
-    from tests.simulation.scenario import drawn  # noqa: PLC0415 - likewise
+    from tests.simulation.themes import drawn  # noqa: PLC0415 - likewise
 
     for seed in range(first, first + seeds):
         problems = play(drawn(seed)).problems

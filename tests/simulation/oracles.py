@@ -74,6 +74,14 @@ def receipts(copy: Copy) -> list[Receipt]:
     return sorted(found, key=lambda receipt: (receipt.topic, receipt.partition, receipt.upstream_start))
 
 
+def wanted(source: Partition, known: Iterable[Receipt]) -> list[Record]:
+    """The committed records of a source partition, without those that it deleted before the flow began, or that receipts call lost."""
+    own, start = [one for one in known if (one.topic, one.partition) == source.key], log_of(source).start
+    lost = [(one.upstream_start, min(one.upstream_end, start)) for one in own if one.kind is ReceiptKind.LOSS]
+    lost.append((0, min(start, min((one.upstream_start for one in own), default=start))))
+    return [record for record in committed(source) if not any(first <= record.offset < end for first, end in lost)]
+
+
 class What(NamedTuple):
     """A record without its place."""
 
@@ -95,31 +103,32 @@ def violations(copy: Copy) -> list[str]:
     found = []
     for source, target in copy.partitions():
         own = [one for one in known if (one.topic, one.partition) == source.key and one.kind is not ReceiptKind.SEED]
-        found += _copied(copy, source, target) if copy.flow.exactly_once else []
-        found += _explained(copy, source, target, own)
+        due = wanted(source, known)
+        found += _copied(copy, due, target) if copy.flow.exactly_once else []
+        found += _explained(copy, due, source, target, own)
         found += _positions(copy, source, own)
     return found + _open(copy.target)
 
 
-def _copied(copy: Copy, source: Partition, target: Partition) -> list[str]:
+def _copied(copy: Copy, source: list[Record], target: Partition) -> list[str]:
     """Whether the records are the same."""
-    wanted, there = _what(committed(source)), _what(committed(target))
-    if wanted == there:
+    here, there = _what(source), _what(committed(target))
+    if here == there:
         return []
-    place = next(place for place, (one, other) in enumerate(zip_longest(wanted, there)) if one != other)
+    place = next(place for place, (one, other) in enumerate(zip_longest(here, there)) if one != other)
     names = [one.value for one in there]
     doubled = sorted({str(name) for name in names if names.count(name) > 1})
-    lost = [str(one.value) for one in wanted if one not in there]
-    invented = [str(one.value) for one in there if one not in wanted]
+    lost = [str(one.value) for one in here if one not in there]
+    invented = [str(one.value) for one in there if one not in here]
     told = [f"{word}: {', '.join(some)}" for word, some in (("lost", lost), ("doubled", doubled), ("not on the source", invented)) if some]
     told = told or ["in another order"]
     return [f"{copy.remote}-{target.index} differs from record {place} on: {'; '.join(told)}"]
 
 
-def _explained(copy: Copy, source: Partition, target: Partition, own: list[Receipt]) -> list[str]:
+def _explained(copy: Copy, due: list[Record], source: Partition, target: Partition, own: list[Receipt]) -> list[str]:
     """Whether receipts settle every offset once, and their runs name the right records."""
     name, reached, found = f"receipts of {source.topic}-{source.index}", own[0].upstream_start if own else 0, []
-    wanted, there = ({one.offset: what for one, what in zip(all_, _what(all_), strict=True)} for all_ in map(committed, (source, target)))
+    here, there = ({one.offset: what for one, what in zip(all_, _what(all_), strict=True)} for all_ in (due, committed(target)))
     explained: list[int] = []
     named: list[int] = []
     for receipt in own:
@@ -130,10 +139,10 @@ def _explained(copy: Copy, source: Partition, target: Partition, own: list[Recei
             for step in range(count):
                 explained.append(downstream + step)
                 named.append(upstream + step)
-                if wanted.get(upstream + step) is None or wanted.get(upstream + step) != there.get(downstream + step):
+                if here.get(upstream + step) is None or here.get(upstream + step) != there.get(downstream + step):
                     found.append(f"{name}: source offset {upstream + step} is not {downstream + step} on the target")
-    if own and [offset for offset in wanted if own[0].upstream_start <= offset < reached] != named:
-        found.append(f"{name} name source offsets {named}, not {list(wanted)}")
+    if own and [offset for offset in here if own[0].upstream_start <= offset < reached] != named:
+        found.append(f"{name} name source offsets {named}, not {list(here)}")
     repeated = {offset for receipt in own for first, end in receipt.repeated for offset in range(first, end)}
     last = max(explained, default=-1)
     behind = set() if copy.flow.exactly_once else {offset for offset in there if offset > last} | repeated

@@ -14,8 +14,9 @@ from itertools import chain
 from pathlib import Path
 
 from tests.simulation.playing import Outcome, play
-from tests.simulation.scenario import Scenario, drawn
+from tests.simulation.scenario import Scenario
 from tests.simulation.shrinking import kind_of, shrunk
+from tests.simulation.themes import drawn
 
 # Seeds that a process plays between two reports.
 CHUNK = 20

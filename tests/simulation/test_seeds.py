@@ -12,9 +12,10 @@ from tests.simulation.faults import Act, Fault
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.mutating import ROOT, text_of
 from tests.simulation.playing import play
-from tests.simulation.scenario import Kind, Round, Scenario, drawn
+from tests.simulation.scenario import Kind, Round, Scenario
 from tests.simulation.shrinking import kind_of, shrunk
 from tests.simulation.simulate import failing, story
+from tests.simulation.themes import drawn
 from tests.simulation.writing import Write
 
 pytestmark = pytest.mark.unit
@@ -78,6 +79,14 @@ def test_another_try_reports_what_the_run_has_copied() -> None:
     outcome = play(Scenario(3, (_round(0, 3), Round(0, Kind.BOUNDED, ())), ()))
     assert outcome.problems == []
     assert [line for line in outcome.world.lines() if "run-1 reports 3 records, DONE" in line]
+
+
+def test_what_the_source_deletes_is_a_loss() -> None:
+    """The first run has copied; then records expire before the second run reads them."""
+    fault = Fault(Act.EXPIRE, "run-1", "InitProducerId run", 1, cluster="source", place=3)
+    outcome = play(Scenario(4, (_round(0, 1), _round(1, 4, 1)), (fault,), partitions=1))
+    assert (outcome.problems, outcome.happened) == ([], [fault])
+    assert any("run-1 reports 3 records" in line and "the source deleted 2 records" in line for line in outcome.world.lines())
 
 
 def test_a_scenario_is_made_smaller() -> None:

@@ -25,6 +25,7 @@ class TransactionCoordinators:
         self._state, self._groups = state, groups
         self.ids: dict[str, Transactional] = {}
         self._left: dict[str, set[Key]] = {}  # partitions that still need the marker of a decided transaction
+        self._written: dict[tuple[Key, Pair], tuple[int, int]] = {}  # markers that not all replicas have: leader epoch, and the end of each
         self._next_check = state.now + state.settings.timeout_check_interval
 
     def init(self, name: str, timeout: int, expected: Pair | None) -> Decision:
@@ -115,10 +116,22 @@ class TransactionCoordinators:
             members = [name for name in self._groups.groups if self._state.state_partition(GROUPS, name) is partition]
             self._groups.mark(partition.index, producer_id, epoch, commits=known.commits, groups=members)
         elif not partition.log.producers.is_fenced(producer_id, epoch):
-            place = self._state.state_partition(TRANSACTIONS, known.name)
-            coordinator_epoch = 0 if place is None else place.led.epoch
-            data = marker(producer_id, epoch, coordinator_epoch, self._state.now, commits=known.commits)
-            partition.append(leader, partition.led, data)
+            return self._is_replicated(known, partition, Pair(producer_id, epoch))
+        return True
+
+    def _is_replicated(self, known: Transactional, partition: Partition, pair: Pair) -> bool:
+        """Whether all replicas in sync have the marker. Otherwise it is written, once for each leader: the old one's may be lost."""
+        place = (partition.key, pair)
+        epoch, end = self._written.get(place, (-1, 0))
+        if epoch != partition.led.epoch:
+            coordinator = self._state.state_partition(TRANSACTIONS, known.name)
+            coordinator_epoch = 0 if coordinator is None else coordinator.led.epoch
+            data = marker(*pair, coordinator_epoch, self._state.now, commits=known.commits)
+            end = partition.append(partition.led.leader, partition.led, data).next_offset
+            self._written[place] = partition.led.epoch, end
+        if partition.log.high_watermark < end:
+            return False
+        del self._written[place]
         return True
 
     def _complete(self, known: Transactional) -> bool:
