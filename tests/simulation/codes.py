@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 
 class Code(IntEnum):
@@ -55,3 +56,15 @@ class Code(IntEnum):
     INCONSISTENT_TOPIC_ID = 103
     TRANSACTIONAL_ID_NOT_FOUND = 105
     TRANSACTION_ABORTABLE = 120
+
+
+def codes_of(value: Any) -> set[int]:
+    """All error codes of an answer."""
+    if hasattr(value, "to_dict"):
+        value = value.to_dict(json=False)
+    elif hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, dict):
+        own = {code for name, code in value.items() if name.endswith("error_code")}
+        return own.union(*map(codes_of, value.values()))
+    return set().union(*map(codes_of, value)) if isinstance(value, list | tuple) else set()

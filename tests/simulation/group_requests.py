@@ -100,9 +100,10 @@ class GroupRequests:
         verifies = self._state.verifies
         if pair.epoch < 0 and not verifies:
             return Code.UNKNOWN_SERVER_ERROR
-        if self._store.is_fenced(place, *pair):  # the coordinator is not asked
+        fenced = self._store.is_fenced(place, *pair)
+        if fenced and self._state.fences_first:
             return Code.INVALID_PRODUCER_EPOCH
-        if verifies and not self._store.is_open(place, *pair):
+        if verifies and not self._store.is_open(place, pair.producer_id, pair.epoch if self._state.checks_open_epoch else None):
             partition = self._state.state_partition(GROUPS, request.group_id)
             assert partition is not None
             code = self._transactions.admits(request.transactional_id, pair, partition.key, adds=version >= ADDS_GROUP)
@@ -110,6 +111,8 @@ class GroupRequests:
                 return Code.INVALID_TXN_STATE
             if code is not Code.NONE:
                 return code
+        if fenced:
+            return Code.INVALID_PRODUCER_EPOCH
         return group.refuses(request.member_id or "", request.generation_id, transactional=True)
 
     def _group(self, name: str) -> Group:

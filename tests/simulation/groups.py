@@ -100,8 +100,10 @@ class GroupStore:
         self._order += 1
         return Stored(offset, leader_epoch, metadata or "", self._order)
 
-    def is_open(self, partition: int, producer_id: int, epoch: int) -> bool:
-        return self._writers.get((partition, producer_id)) == Writer(epoch, True)
+    def is_open(self, partition: int, producer_id: int, epoch: int | None) -> bool:
+        """Whether the partition has offsets of an open transaction of this pair; None: of any epoch."""
+        known = self._writers.get((partition, producer_id))
+        return known is not None and known.opened and epoch in {None, known.epoch}
 
     def is_fenced(self, partition: int, producer_id: int, epoch: int) -> bool:
         known = self._writers.get((partition, producer_id))
@@ -112,9 +114,7 @@ class GroupStore:
         self._writers[partition, producer_id] = Writer(epoch, True)
 
     def mark(self, partition: int, producer_id: int, epoch: int, *, commits: bool, groups: list[str]) -> None:
-        """The marker of a transaction. `groups`: those of the partition."""
-        if self.is_fenced(partition, producer_id, epoch):
-            return
+        """The marker of a transaction that is not fenced. `groups`: those of the partition."""
         self._writers[partition, producer_id] = Writer(epoch, False)
         for name in groups:
             self.groups[name].end(producer_id, commits=commits)

@@ -139,11 +139,10 @@ class Producing:
     ) -> tuple[bool, Appended | None]:
         """Whether the coordinator admits the batch now; and the refusal, if it does not. Old brokers do not ask it."""
         producers = partition.logs[broker.node].producers
-        if not head.is_transactional or producers.is_open(head.producer_id, head.producer_epoch):
-            return False, None
-        if not self._state.verifies:
+        known = head.producer_epoch if self._state.checks_open_epoch else None
+        if not head.is_transactional or not self._state.verifies or producers.is_open(head.producer_id, known):
             return True, None
-        if producers.is_fenced(head.producer_id, head.producer_epoch):  # the coordinator is not asked
+        if self._state.fences_first and producers.is_fenced(head.producer_id, head.producer_epoch):
             return False, Appended(Code.INVALID_PRODUCER_EPOCH)
         adds = version >= ADDS_PARTITIONS
         producers.begin_verifying(head, bumps=adds)

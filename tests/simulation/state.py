@@ -111,6 +111,16 @@ class ClusterState:
         return self.settings.release >= (3, 6)
 
     @property
+    def checks_open_epoch(self) -> bool:
+        """Whether a partition asks the coordinator about another epoch than that of the transaction that it has open."""
+        return self.settings.release >= (4, 0)
+
+    @property
+    def fences_first(self) -> bool:
+        """Whether a partition refuses a fenced epoch before it asks the coordinator."""
+        return self.settings.release >= (4, 1)
+
+    @property
     def fences_twice(self) -> bool:
         """Whether an abort by the coordinator raises the epoch twice."""
         return self.settings.release == (4, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.simulation.asks_of_admins import (
     Offsets,
 )
 from tests.simulation.cluster import SimulatedCluster
+from tests.simulation.codes import codes_of
 from tests.simulation.comparing import differences, simulated_answers
 from tests.simulation.races import surprises
 from tests.simulation.releases import Release, request_versions
@@ -34,7 +36,6 @@ from tools.kafka.releases import OLDEST, RELEASES
 from ferry.clusters.net.connections import ClusterConnection, RequestNotSent
 from ferry.clusters.net.event_loop import EventLoop, ended
 from ferry.config import ClientRole, Flow
-from ferry.sandbox.jars import KAFKA_VERSION
 
 # Codes that pass by themselves: elections, coordinators that begin, markers that are written, topics that are still deleted.
 PASSING = frozenset({3, 5, 6, 14, 15, 16, 19, 36, 51, 88, 100})
@@ -100,7 +101,7 @@ class RealBroker:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             answer = self._sent(request)
-            is_final = not isinstance(ask, READS) and not _codes(answer) & PASSING
+            is_final = not isinstance(ask, READS) and not codes_of(answer) & PASSING
             if as_expected(answer) or is_final or time.monotonic() > deadline:
                 return answer
             self._loop.run(self._loop.sleep, PAUSE_SECONDS)
@@ -118,7 +119,7 @@ class RealBroker:
 
     def asked(self, ask: Ask, memory: Memory) -> Any:
         """The answer, when what passes has passed."""
-        answer = self.ask(ask, ask.request(memory), lambda answer: not _codes(answer) & PASSING)
+        answer = self.ask(ask, ask.request(memory), lambda answer: not codes_of(answer) & PASSING)
         ask.learn(memory, answer)
         return answer
 
@@ -127,18 +128,6 @@ class RealBroker:
         futures = [self._connection.submit(request, NODE) for request in (first, second)]
         self._loop.run(ended, futures)
         return futures[0].value, futures[1].value
-
-
-def _codes(value: Any) -> set[int]:
-    """All error codes of an answer."""
-    if hasattr(value, "to_dict"):
-        value = value.to_dict(json=False)
-    elif hasattr(value, "_asdict"):
-        value = value._asdict()
-    if isinstance(value, dict):
-        own = {code for name, code in value.items() if name.endswith("error_code")}
-        return own.union(*map(_codes, value.values()))
-    return set().union(*map(_codes, value)) if isinstance(value, list | tuple) else set()
 
 
 @contextmanager
@@ -171,11 +160,12 @@ def test_a_real_broker_answers_the_same(
 
 @pytest.mark.brokers
 @pytest.mark.long
-@pytest.mark.parametrize("version", [2, 1])
+@pytest.mark.parametrize(("release", "version"), TRIED)
 def test_a_real_broker_answers_the_same_while_it_writes_markers(
-    version: int, cluster_factory: Callable[..., SandboxCluster], flow_factory: Callable[..., Flow]
+    release: str, version: int, cluster_factory: Callable[..., SandboxCluster], flow_factory: Callable[..., Flow]
 ) -> None:
     memory = Memory(int(time.time() * 1_000))
-    with _broker(cluster_factory, flow_factory, KAFKA_VERSION, version) as real:
-        found = surprises(version, RACES, lambda ask: real.asked(ask, memory), real.both, memory, _codes)
+    with _broker(cluster_factory, flow_factory, release, version) as real:
+        asked = partial(real.asked, memory=memory)
+        found = surprises(RACES, asked, real.both, memory, release=_number(release), transaction_version=version)
     assert found == {}
