@@ -15,13 +15,15 @@ WORKERS ?= 3
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 SEED ?= 1
 ROUNDS ?= 40
+SEEDS ?= 1000
+JOBS ?= 1
 EXAMPLES ?= 5000
 ROOM ?= wire
 # What the image and the tests need: the locks have all of it.
 EXTRAS := --extra airflow --extra spark --extra otel
 MINUTES ?= 5
 
-.PHONY: help setup browser prometheus demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model fuzz parity rights drill matrix services spark-drill yarn airflow-releases airflow-production image exactness endings faults bounces soak hours page situations pictures coverage mutants bench spark-connector latency quiet scale width tiered distance docs how-tos lock pythons dist spark-environment clean
+.PHONY: help setup browser prometheus demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model simulate fuzz parity rights drill matrix services spark-drill yarn airflow-releases airflow-production image exactness endings faults bounces soak hours page situations pictures coverage mutants bench spark-connector latency quiet scale width tiered distance docs how-tos lock pythons dist spark-environment clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -90,6 +92,9 @@ bounces: setup ## Brokers and copiers bounced, networks broken: Kafka's transact
 
 model: setup ## The model of exactly-once in larger worlds than in the tests
 	FERRY_MODEL_LARGER=1 pytest -s --timeout 0 -m unit tests/drills/model
+
+simulate: setup ## Runs with faults on simulated clusters, one for each seed: make simulate SEEDS=1000 SEED=0, on two cores with JOBS=2
+	python -m tests.simulation.simulate --seed $(SEED) --seeds $(SEEDS) --jobs $(JOBS)
 
 fuzz: setup ## Damaged input for every decoder, more of it than in the tests: make fuzz EXAMPLES=5000
 	FERRY_FUZZ_EXAMPLES=$(EXAMPLES) pytest --timeout 0 tests/drills/fuzz

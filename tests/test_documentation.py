@@ -119,6 +119,7 @@ def test_every_field_of_a_status_is_explained() -> None:
         missing=(Missing("t", 0, 0, 1),),
         stopped=(failure,),
         broken=(BrokenLimit("ferry.alert.lag.records", "t", 2.0, 1.0),),
+        left_out_records=1,
         following=run,
         gone=run,
         last_run=last_ended([{**ended, "topics": [{"topic": "t", "records": 1, "bytes": 1}], "syncs": {"groups": sync}}]),

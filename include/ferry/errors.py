@@ -346,7 +346,7 @@ class TargetRecreated(PartitionError):
 
     next_step = (
         "set ferry.on.target.recreate=restart in Ferry's config, then run again: "
-        "Ferry copies these topics again, as far as the source still has them"
+        "Ferry copies these topics again, from the first record that the source still has"
     )
 
 

@@ -37,8 +37,9 @@ def settings(monkeypatch: pytest.MonkeyPatch, variables: Variables) -> None:
     monkeypatch.setattr(alerts, "settings_of", lambda _: SimpleNamespace(alerts=told))
 
 
-def fails(problem: FerryError, task: str = "plan_run", **facts: Any) -> list[str]:
-    return told_by(lambda: alerts.on_failure(REFERENCE)({**context(raised(problem), task, **facts), "dag_run": run()}))
+def fails(problem: FerryError, task: str = "plan_run", params: Mapping[str, Any] | None = None, **facts: Any) -> list[str]:
+    given = {**context(raised(problem), task, **facts), "dag_run": run(), "params": params or {}}
+    return told_by(lambda: alerts.on_failure(REFERENCE)(given))
 
 
 def succeeds(task: str = "plan_run", params: Mapping[str, Any] | None = None, **facts: Any) -> list[str]:
@@ -127,6 +128,15 @@ def test_a_run_that_does_not_do_all_resolves_nothing(task: str, facts: dict[str,
         assert fails(NotAuthorized("x"), failing) == ["NotAuthorized"]
     assert succeeds(task, **facts) == []
     assert "resolved NotAuthorized" in succeeds(task)
+
+
+def test_a_recovery_of_some_groups_ends_the_alert_of_one_of_the_same_groups() -> None:
+    billing, shipping = {"params": {"groups": "billing"}}, {"params": {"groups": "shipping"}}
+    assert fails(NotAuthorized("x"), "report_outcome", **billing) == ["NotAuthorized"]
+    assert succeeds("report_outcome", **shipping) == []
+    assert succeeds("report_outcome", **billing) == ["resolved NotAuthorized"]
+    assert fails(NotAuthorized("x"), "report_outcome", **billing) == ["NotAuthorized"]
+    assert succeeds("report_outcome") == ["resolved NotAuthorized"], "it does everything"
 
 
 @pytest.mark.parametrize("params", [{"from": None, "until": None, "topics": []}, {"dry_run": False, "groups": None}])

@@ -51,7 +51,7 @@ def test_the_seconds_before_the_first_commit_do_not_count() -> None:
 def test_nothing_is_foretold_before_there_is_a_speed() -> None:
     assert committed().progress(NOW).text == "0 of 4,000,000 records (0%); most left: orders-0 (4,000,000)"
     one = committed((0, receipt(0, 40_000)), (1, receipt(40_000, 80_000)))
-    assert one.progress(NOW + 1).text == "80,000 of 4,000,000 records (2%); most left: orders-0 (3,920,000)"
+    assert one.progress(NOW + 1).text == "80,000 of 4,000,000 records (2%), time left: not known yet; most left: orders-0 (3,920,000)"
 
 
 def test_the_speed_is_that_of_the_last_minute() -> None:

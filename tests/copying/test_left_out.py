@@ -1,4 +1,4 @@
-"""Topics that a flow leaves out are told in plan, report, status and on the page; those that its config names, by name."""
+"""Topics that a flow leaves out are told in plan, report and status; those that its config names, by name. The page sums up the others."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ def told_everywhere(flow: Flow, run_flow: RunFlow) -> set[str]:
     places = [
         plan_parts(plan_run(flow, RunRequest(flow.name, "look"))),
         report_parts(run_flow(flow)),
-        status_parts(flow_status(flow), every=False, now=time.time()),
-        overview_from(json.loads(json.dumps(read_overview(flow)))).left_out,
+        status_parts(flow_status(flow), every=True, now=time.time()),
     ]
     found = [{text for part in parts if LINE.match(text := str(part))} for parts in places]
     assert all(lines == found[0] for lines in found), found
+    shown = overview_from(json.loads(json.dumps(read_overview(flow)))).left_out
+    assert set(shown) == {line for line in found[0] if line.startswith("left out: ")}
     return found[0]
 
 
@@ -64,9 +65,14 @@ def test_a_topic_that_topics_names_is_copied_or_named(
     assert (report.exit_code, report.records, {failure.topic for failure in report.failed}) == (ExitCode.PARTLY_FAILED, 10, {own, internal})
     assert equal(flow, source, target, plain)
     lines = told_everywhere(flow, run_flow)
-    assert f"topic {excluded} is not copied: in the property topics.exclude, though topics names it" in lines
+    assert (
+        f"topic {excluded} is not copied: in the property topics.exclude, though topics names it; correct topics or topics.exclude" in lines
+    )
     assert any(
-        line.startswith(f"topic {plain}-eus is not copied: {alias} has no such topic, though topics names it; did") for line in lines
+        line.startswith(
+            f"topic {plain}-eus is not copied: {alias} has no such topic, though topics names it; correct topics, or create the topic; did"
+        )
+        for line in lines
     )
     (rest,) = (line for line in lines if line.startswith("left out: "))
     assert "(not in the property topics)" in rest
@@ -75,7 +81,8 @@ def test_a_topic_that_topics_names_is_copied_or_named(
     with pytest.raises(ArgumentError, match=rf"{own}: cycle: its name says .*; {plain}s: not at the source.*did you mean {plain}\?$"):
         plan_run(flow, RunRequest(flow.name, "look", topics=(own, f"{plain}s")))
     lines = told_everywhere(flow_factory(f"A->B.topics = {plain}, __consumer_offset"), run_flow)  # no topic of Kafka's is suggested
-    assert f"topic __consumer_offset is not copied: {alias} has no such topic, though topics names it" in lines
+    told = f"topic __consumer_offset is not copied: {alias} has no such topic, though topics names it; correct topics, or create the topic"
+    assert told in lines
 
 
 def test_a_topic_that_drops_out_of_the_config_is_named(
@@ -91,11 +98,17 @@ def test_a_topic_that_drops_out_of_the_config_is_named(
     alias = both.source.alias
     assert (
         f"topic {payments} is not copied: not in the property topics (topics = {wrong}, {kept}), but it was copied before; "
-        f"records written to it since then are only on {alias}: to have them copied, put it back into topics; "
-        f"if it is left out on purpose, this line stays until {alias} has no such topic"
+        f"put it back into the property topics, and the next run goes on where the copy stopped, as far as {alias} still has the records; "
+        f"or, if it is left out on purpose, name it in topics.exclude"
     ) in lines
-    told = str(verdict_of(flow_status(flow_factory(f"A->B.topics = {kept}")), time.time()))
-    assert f" is healthy, but 1 topic is not copied: {payments}; otherwise up to date" in told
+    source.produce(payments, 7, partitions=1)
+    told = verdict_of(flow_status(flow_factory(f"A->B.topics = {kept}")), time.time())
+    assert f" is healthy, but 1 topic is not copied: {payments}: " in str(told)
+    assert f"; {alias} has 7 records of it that no run copied; the other topics are up to date" in str(told)
+    assert told.next_step.startswith(f"{payments}: put it back into the property topics, ")
+    excluded = flow_factory(f"A->B.topics = {kept}", f"A->B.topics.exclude = {payments}")
+    assert verdict_of(flow_status(excluded), time.time()).health is Health.HEALTHY
+    assert run_flow(both).records == 7
     assert any(f"topic {wrong} is not copied" in line and line.endswith(f"did you mean {payments}?") for line in lines)
 
 

@@ -130,6 +130,7 @@ def test_a_connector_that_contradicts_the_others_is_named_and_nothing_is_copied_
         ("x.json", '{"tasks": {"a": "b"}}', "x.json:1: holds no connector"),
         ("x.json", '{"name": "n", "config": {"topics": ["a"]}}', "x.json:1: topics: must be a text"),
         ("x.yaml", "kind: Kafka\nspec: {}\n", "holds no resource of the kinds KafkaMirrorMaker2 and KafkaConnector"),
+        ("x.yaml", "kind: Kafka\n---\nkind: Secret\n", "holds no resource of the kinds KafkaMirrorMaker2 and KafkaConnector"),
         ("x.yaml", "kind: KafkaMirrorMaker2\nspec: [\n", "x.yaml:3: is no YAML document: "),
         (
             "x.yaml",
@@ -353,6 +354,17 @@ def test_no_secret_and_no_control_character_leaves_the_import(tmp_path: Path) ->
     assert loaded(found, tmp_path).flow("A->B").topics == (".*",)
     assert "\r" not in rendered(found, [Path("a\nA->B.topics = evil")])
     assert all(row.key.isprintable() for row in found.rows)
+
+
+@pytest.mark.parametrize(
+    "before", ["kind: Kafka\nspec: {}\n", "kind: List\nitems:\n- kind: Secret\n", "some: values\n", "- a\n", "# nothing\n"]
+)
+def test_other_documents_of_a_yaml_file_do_not_matter(before: str, tmp_path: Path) -> None:
+    alone = PUBLISHED / "strimzi-v1.yaml"
+    path = tmp_path / "all.yaml"
+    path.write_text(f"{before}---\n{alone.read_text()}---\nkind: ConfigMap\ndata: {{}}\n")
+    found, expected = import_files([path], SECRETS), import_files([alone], SECRETS)
+    assert {key: entry.value for key, entry in found.entries.items()} == {key: entry.value for key, entry in expected.entries.items()}
 
 
 def test_yaml_as_kubernetes_reads_it(tmp_path: Path) -> None:

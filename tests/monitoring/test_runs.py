@@ -14,7 +14,7 @@ from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.run_summary import RunLag, RunSummary, encode_run_part
 from ferry.ledger.runs_topic import RECORD_VERSION, RunOpened, RunResult, RunSync
 from ferry.monitoring.health import FlowHealth
-from ferry.monitoring.runs import DagRunFacts, copy_speed, empty_run, held_groups, history_of, joined_runs, last_ended
+from ferry.monitoring.runs import DagRunFacts, copy_speed, empty_run, held_groups, history_of, joined_runs, last_ended, last_seed
 from ferry.monitoring.runs_reading import VERIFIES_KEPT, recent_runs
 from ferry.page.documents import FlowView, PageFlow, overview
 from ferry.page.overview import Overview
@@ -68,6 +68,9 @@ def test_the_lag_may_be_kept_by_another_task_before_or_after() -> None:
 def test_a_run_without_a_result_is_running_or_has_died() -> None:
     opened = kept("opened", RunOpened("r", BEGIN, "latest"))
     assert only(opened)["state"] == "running"
+    copying = recent_runs([opened], "", NOW).copying
+    assert copying is not None
+    assert copying.run_id == "r"
     assert only(opened._replace(timestamp=round((NOW - 25 * 3600) * 1000)))["state"] == "failed"
     later = kept("opened", RunOpened("s", "2026-11-21T10:05:00.000+00:00", "latest"), age=5.0)
     assert {run["run_id"]: run["state"] for run in recent_runs([opened, later], "", NOW).document["runs"]} == {
@@ -236,6 +239,16 @@ def test_groups_that_are_held_up_are_told_on_the_page() -> None:
     assert found["health"] == "lagging"
     assert found["reasons"][0].startswith("1 group not synced: group billing, because it has 1 member on B (app)")
     assert "groups.exclude" in found["next_step"]
+
+
+def test_a_seed_is_no_run_that_copied() -> None:
+    seed = {**empty_run("seed__1"), "started": "2026-11-21T10:05:00+00:00", "state": "done"}
+    runs = [seed, {**empty_run("manual__1"), "started": BEGIN, "state": "failed"}]
+    seen, read = Snapshot(Overview(FlowHealth("A->B", read=False)), NOW), Snapshot({"runs": runs}, NOW)
+    flow = PageFlow("A->B", "A", "B", "ferry.A.B", "ferry.A.B.verify", None, None, copies=True, config="mm2.properties")
+    (found,) = overview([FlowView(flow, seen, read)], NOW)["flows"]
+    assert (found["last_run"]["run_id"], found["health"]) == ("manual__1", "failing")
+    assert (last_seed(runs), last_seed(runs[1:])) == (seed["started"], None)
 
 
 def test_runs_by_command_and_by_airflow_are_listed_together_newest_first() -> None:

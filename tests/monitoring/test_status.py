@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 import pytest
+from tests.page import made_up_reads as made_up
 
+from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.copying.loop_guard import PartitionGuard
 from ferry.copying.partition_plan import PartitionFacts
+from ferry.ledger.receipts import encode_receipt
 from ferry.ledger.state import Head
-from ferry.monitoring.status import first_uncopied, partition_status
+from ferry.monitoring.status import commits_of, first_uncopied, partition_status
 
 pytestmark = pytest.mark.unit
 
@@ -54,3 +60,17 @@ def test_an_open_source_transaction_is_named() -> None:
 def test_unknown_sizes_are_said_to_be_unknown() -> None:
     status = partition_status(facts(0, 0, 10), open_at=None, age=-1.0, retention=50.0)
     assert (status.lag_bytes, status.headroom_seconds) == (-1, None)
+
+
+def test_the_commits_of_the_run_in_the_last_minute_give_its_speed() -> None:
+    ago = {"r1": (20, 10), "other": (5,)}
+    commits = [(run, seconds) for run, moments in ago.items() for seconds in moments]
+    receipts = [replace(made_up.receipt("orders", 0, 100 * at, 100 * at + 100), run_id=run) for at, (run, _) in enumerate(commits)]
+    times = [round((time.time() - seconds) * 1000) for _, seconds in commits]
+    records = [InternalRecord(0, at, times[at], *encode_receipt(receipt)) for at, receipt in enumerate(receipts)]
+    reader = SimpleNamespace(offsets_at=lambda *_: {0: 0}, read=lambda *_, **__: records)
+    flow = SimpleNamespace(ledger_topic="ledger", target=SimpleNamespace(alias="B"))
+    opened: Any = SimpleNamespace(flow=flow, target=SimpleNamespace(reader=lambda: reader))
+    found = commits_of(opened, "r1")
+    assert (found.records, found.rate) == (200, 10.0), "100 records in the 10 s after the first commit"
+    assert commits_of(opened, "r2").since is None, "it committed nothing"

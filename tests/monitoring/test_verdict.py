@@ -15,15 +15,17 @@ from ferry.cli.status_text import status_document, status_parts
 from ferry.clusters.logs.held_back import LastStableLag
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.config.settings import LAG_RECORDS
+from ferry.copying.committed import Progress
 from ferry.errors import ExitCode, all_errors, is_error
 from ferry.ledger.run_report import LossReport, PartitionFailure, Skipped
 from ferry.ledger.run_summary import RunState
 from ferry.monitoring.health import FlowHealth
+from ferry.monitoring.lacking import not_counted
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit
 from ferry.monitoring.missing import COMPACTED, LAST_MOMENT, Missing
 from ferry.monitoring.runs import empty_run
-from ferry.monitoring.verdict import Health, Step, not_counted, verdict_of
+from ferry.monitoring.verdict import Health, Step, verdict_of
 from ferry.page.problem import Problem
 
 pytestmark = pytest.mark.unit
@@ -36,7 +38,8 @@ STOP = PartitionFailure("orders", 1, "TargetRecreated", "deleted")
 HELD = LastStableLag("orders", 0, "B", "b:9092", TopicPartition("A.orders", 0), 5, 8, 1_200_000, overdue=True)
 DENIED = PartitionFailure("payments", -1, "NotAuthorized", "grant Read on topic payments")
 NOT_READ = "1 topic stopped (NotAuthorized): topic payments: grant Read on topic payments; how far behind: unknown"
-DROPPED = (Skipped("payments", "copied before", True), Skipped("other", "not in topics", False), Skipped("flow", "why"))
+WHY, PUT_BACK = "not in the property topics", "put it back: the next run goes on; or exclude it"
+DROPPED = (Skipped("payments", f"{WHY}; {PUT_BACK}", True), Skipped("other", "not in topics", False), Skipped("flow", "why"))
 GAP = Missing("orders", 0, 1, 1_000, first_time=1_000)
 NOW = 1_800_000_000.0
 UNREACHABLE = Problem("ClusterUnreachable", "cluster B (b:9092) does not answer", "check it")
@@ -63,13 +66,19 @@ ENDED = {
     **run("done"), "records": 4_999, "finished": datetime.fromtimestamp(NOW - 130, UTC).isoformat(timespec="milliseconds"),
 }  # fmt: skip
 
+IT_BEGAN = "it began 2 min ago, at 2027-01-15T07:57:50+00:00 (id r1)"
 BEGAN = "a run began 2 min ago, at 2027-01-15T07:57:50+00:00, and has not ended (id r1)"
 
 GROUP_FAILED = {"failed": 1, "why": {"error": "GroupFailed", "problem": "group bad, A.t-0: its metadata are too long"}}
 
 
 BUSY = {"what": "group billing", "reason": "it has 2 members on B (app), and only groups without members are written"}
-TOLD_BUSY = "1 group not synced: group billing, because it has 2 members on B (app), and only groups without members are written"
+MOVED = "; after a failover, such a group goes on at its offsets on B, not at those from A, and reads records again"
+TOLD_BUSY = "1 group not synced: group billing, because it has 2 members on B (app), and only groups without members are written" + MOVED
+SKIPPED = (
+    "somebody told Ferry to skip them, with ferry seed, so no run copies them; a backfill does, and copies nothing twice; "
+    "if that was meant, do nothing: they count as missing until the source drops them"
+)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +89,7 @@ TOLD_BUSY = "1 group not synced: group billing, because it has 2 members on B (a
         (
             seen(held_groups={"total": 9, "named": [BUSY] * 3}),
             Health.LAGGING,
-            "9 groups not synced: " + f"{TOLD_BUSY[20:]}; " * 3 + "and 6 more",
+            "9 groups not synced: " + f"{TOLD_BUSY[20:].removesuffix(MOVED)}; " * 3 + "and 6 more" + MOVED,
         ),
         (FlowHealth("A->B", read=False), Health.UNKNOWN, "nothing was read yet"),
         (replace(HEALTHY, problem=UNREACHABLE), Health.UNREACHABLE, "cluster B (b:9092) does not answer"),
@@ -272,18 +281,18 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
     verdict = verdict_of(seen(missing=(GAP, replace(GAP, topic="clicks", end=5))), NOW)
     assert (verdict.health, verdict.reasons[0].text) == (
         Health.MISSING,
-        (
-            "1,003 records missing in 2 topics: orders, clicks "
-            "(somebody told Ferry, with ferry seed, to go on behind them, so no run copies them; a backfill does, and copies nothing twice)"
-        ),
+        (f"1,003 records missing in 2 topics: orders, clicks ({SKIPPED})"),
     )
     command = "ferry backfill mm2.properties --flow 'A->B' --topic orders --topic clicks --from 1970-01-01T00:00:01Z"
     assert verdict.next_step.startswith(f"{command} --until 2027-01-15")
     future = verdict_of(seen(missing=(replace(GAP, first_time=LAST_MOMENT - 1),)), NOW)
     assert future.next_step.endswith("--from 9999-12-31T23:59:58Z --until 9999-12-31T23:59:59Z"), "an interval that is not empty"
-    for kept, told in ((NOW, "in 1 s"), (1.0, "at any moment"), (None, "twice)")):
+    for kept, told in ((NOW, "in 1 s"), (1.0, "at any moment"), (None, "drops them)")):
         dropped = verdict_of(seen(missing=(replace(GAP, kept_seconds=kept), replace(GAP, first_time=-1, kept_seconds=1.0))), NOW)
         assert dropped.reasons[0].text.removesuffix(")").endswith(told.removesuffix(")"))
+    seeded = verdict_of(seen(missing=(GAP,), seeded="2027-01-15T07:00:00+00:00"), NOW)
+    assert "with ferry seed, last used 2027-01-15 07:00 UTC, so no run" in seeded.reasons[0].text
+    assert str(verdict_of(seen(lagging(), missing=(GAP,)), NOW)).endswith("; besides these, 10 records behind, the oldest 30 s old")
     compacted = verdict_of(seen(missing=(replace(GAP, obstacle=COMPACTED),)), NOW)
     assert (compacted.health, compacted.next_step) == (Health.MISSING, COMPACTED)
 
@@ -326,25 +335,27 @@ def test_missing_records_name_the_backfill_that_copies_them() -> None:
         ),
         (
             replace(HEALTHY, left_out=DROPPED, last_run=ENDED),
-            ("A->B is healthy, but 1 topic is not copied: payments; otherwise up to date; last run 2 min ago copied 4,999 records"),
+            (
+                f"A->B is healthy, but 1 topic is not copied: payments: {WHY}; the other topics are up to date; "
+                "last run 2 min ago copied 4,999 records"
+            ),
         ),
         (
-            seen(lagging(records=1), left_out=DROPPED * 4),
+            seen(lagging(records=1), left_out=DROPPED * 4, left_out_records=60),
             (
-                "A->B is healthy, but 4 topics are not copied: payments, payments, payments, and 1 more; "
-                "1 record behind, the oldest 30 s old"
+                f"A->B is healthy, but 4 topics are not copied: payments, payments, payments and 1 more: {WHY}; "
+                "A has 60 records of them that no run copied; 1 record behind, the oldest 30 s old"
             ),
         ),
         (
             replace(HEALTHY, left_out=DROPPED, paused=True),
-            "A->B is paused: its DAG is paused, so no run starts; 1 topic is not copied: payments; otherwise up to date",
+            "A->B is paused: its DAG is paused, so no run starts; 1 topic is not copied; otherwise up to date",
         ),
         (seen(lagging(records=1)), "A->B is healthy, 1 record behind, the oldest 30 s old"),
         (
             seen(missing=(GAP,), last_run=ENDED),
             (
-                "A->B is not complete: 999 records missing in 1 topic: orders (somebody told Ferry, with ferry seed, to go on behind them, "
-                "so no run copies them; a backfill does, and copies nothing twice); otherwise up to date; "
+                f"A->B is not complete: 999 records missing in 1 topic: orders ({SKIPPED}); besides these, up to date; "
                 "last run 2 min ago copied 4,999 records"
             ),
         ),
@@ -385,19 +396,57 @@ def test_what_the_lag_leaves_out_is_told_beside_it() -> None:
 def test_copies_that_are_gone_with_a_remote_topic_are_summed_once() -> None:
     again = "remote topic A.t was deleted and created again"
     problem = again + "; what was copied of t-{0} below source offset 90 is gone{1}; the topic had topic id x"
-    rows = [replace(IDLE, topic="t", partition=number, position=90, log_start=30) for number in range(2)]
+    rows = [replace(IDLE, topic="t", partition=number, position=90, log_start=30, lag_records=20, lag_seconds=9.0) for number in range(2)]
     kept = tuple(
         PartitionFailure("t", n, "TargetRecreated", problem.format(n, " (the source still has it, from offset 30 on)")) for n in (0, 1)
     )
-    stopped = f"2 partitions stopped (TargetRecreated): t-0, t-1: {again}; the copies on B are gone"
+    stopped = f"2 partitions stopped (TargetRecreated): t-0, t-1: {again} on B, and the copies there are gone"
     for known, told in (
-        (seen(*rows, stopped=kept), ", and A still has 120 records of them"),
+        (seen(*rows, stopped=kept), ": B lacks 160 records that A has, 120 that were copied before, and 40 that were not copied yet"),
         (seen(*rows, stopped=tuple(replace(one, problem=problem.format(9, "")) for one in kept)), ""),
     ):
         (reason,) = verdict_of(known, NOW).reasons
         assert reason.text == stopped + told
+        assert "Ferry copies t again, " in reason.next_step
     (reason,) = verdict_of(replace(seen(*rows, stopped=kept), stopped_cut=1), NOW).reasons
-    assert "still has at least 120 records" in reason.text
+    assert "B lacks at least 160 records" in reason.text
+
+
+def test_a_topic_that_is_left_out_has_a_next_step_and_a_word() -> None:
+    others = (Skipped("paymnts", "A has no such topic; correct topics", True), Skipped("clicks", DROPPED[0].reason, True))
+    found = verdict_of(replace(HEALTHY, left_out=(*DROPPED, *others), left_out_records=0), NOW)
+    assert (found.health, found.word, found.exit_code) == (Health.LEFT_OUT, "3 topics are not copied", ExitCode.DONE)
+    assert found.next_step == f"payments, clicks: {PUT_BACK}; paymnts: correct topics"
+    (reason,) = found.reasons
+    assert reason.text == (
+        f"3 topics are not copied: payments, clicks: {WHY}; paymnts: A has no such topic; A has 0 records of them that no run copied"
+    )
+    lines = [str(part) for part in status_parts(replace(HEALTHY, left_out=DROPPED), every=False, now=NOW)]
+    assert lines[1:] == [f"next: payments: {PUT_BACK}", "left out: 1 topic of the source: other (not in topics)"]
+    assert not verdict_of(replace(HEALTHY, left_out=DROPPED, problem=UNREACHABLE), NOW).not_copied
+
+
+def test_a_run_does_not_mend_a_loss_behind_an_open_transaction() -> None:
+    there = replace(HELD, cluster="A", held=TopicPartition("orders", 0), overdue=False)
+    (reason,) = verdict_of(seen(expired=(LOSS,), last_stable_lags=(there,)), NOW).reasons
+    assert (reason.health, reason.step) == (Health.LOSS, None)
+    assert reason.text.endswith("orders-0 offsets 5 to 8; what is left waits for an open transaction")
+    assert reason.next_step.startswith("end the transaction that is open in orders-0 on A, because a run copies nothing of it before: ")
+    assert reason.next_step.endswith(there.remedy)
+    (other,) = verdict_of(seen(expired=(LOSS,), last_stable_lags=(replace(there, partition=3),)), NOW).reasons
+    assert other.step is Step.RUN
+
+
+@pytest.mark.parametrize(
+    ("known", "step"),
+    [
+        (seen(ran=False), "the run that was due last then starts at once"),
+        (HEALTHY, "if a run was due meanwhile, it then starts at once"),
+    ],
+)
+def test_a_pause_says_when_runs_start_after_it(known: FlowHealth, step: str) -> None:
+    found = verdict_of(replace(known, paused=True, next_due=NOW + 7_200), NOW)
+    assert found.next_step == f"unpause the DAG in Airflow: {step}, and the next run 2027-01-15 10:00 UTC, in 2 h"
 
 
 def test_a_stopped_topic_does_not_hide_which_others_are_fine() -> None:
@@ -410,7 +459,7 @@ def test_a_stopped_topic_does_not_hide_which_others_are_fine() -> None:
 
 def test_topics_beyond_a_list_that_is_cut_are_counted() -> None:
     assert str(verdict_of(replace(HEALTHY, left_out=DROPPED, left_out_cut=7), NOW)).startswith(
-        "A->B is healthy, but 8 topics are not copied: payments, and 7 more"
+        f"A->B is healthy, but 8 topics are not copied: payments: {WHY}; 7 topics more"
     )
 
 
@@ -423,25 +472,50 @@ def test_a_group_that_is_held_up_does_not_make_the_flow_lag() -> None:
     found = verdict_of(seen(held_groups={"total": 1, "named": [BUSY]}, last_run={**ENDED, "lag_records": 0}), NOW)
     assert str(found) == f"A->B: {TOLD_BUSY}; otherwise up to date; last run 2 min ago copied 4,999 records"
     assert (found.word, found.exit_code) == ("1 group not synced", ExitCode.PARTLY_FAILED)
-    assert found.next_step.startswith("either stop the members there, ")
+    assert found.next_step.startswith("if the members run there by mistake, stop them, ")
     both = verdict_of(seen(lagging(headroom=-3.0), held_groups={"total": 1, "named": [BUSY]}), NOW)
     assert (both.word, str(both).startswith("A->B lags: ")) == ("", True)
 
 
 def test_status_says_once_what_is_true_of_all_stopped_partitions() -> None:
-    problem = "remote topic A.t was deleted and created again; what was copied of t-{0} below source offset 9 is gone; it had topic id x"
+    gone = "what was copied of t-{0} below source offset 9 is gone"
+    problem = f"remote topic A.t was deleted and created again; {gone}; it had id x; f=restart copies again"
     failures = tuple(PartitionFailure("t", number, "TargetRecreated", problem.format(number)) for number in range(2))
     known = seen(BEHIND, stopped=(*failures, DENIED))
     lines = [str(part) for part in status_parts(known, every=False, now=NOW)]
-    assert [text for text in lines if text.startswith("STOPPED")] == ["STOPPED: t-0, t-1: TargetRecreated: it had topic id x"]
+    assert [text for text in lines if text.startswith("STOPPED")] == ["STOPPED: t-0, t-1: TargetRecreated: it had id x"]
     assert lines[-1] == "headroom: until the source deletes the oldest record that is not copied"
     whole = [str(part) for part in status_parts(known, every=True, now=NOW)]
     assert [text for text in whole if text.startswith("STOPPED")] == [f"STOPPED: {failure}" for failure in (*failures, DENIED)]
 
 
 def test_status_says_until_when_a_run_follows() -> None:
-    known = seen(following={"run_id": "r1", "since": "01:35", "until": "01:37"})
-    assert "A->B follows since 01:35 until 01:37" in map(str, status_parts(known, every=False, now=NOW))
+    since, until = "2027-01-15T07:57:00+00:00", "2027-01-15T08:05:00+00:00"
+    known, told = seen(following={"run_id": "r1", "since": since, "until": until}), f"A->B follows since {since} until {until}; "
+    for more, after in (
+        ({}, "then no run is due: the flow has no schedule"),
+        ({"next_due": NOW + 7_200}, "then records wait for the next run 2027-01-15 10:00 UTC, in 2 h"),
+        ({"next_due": NOW + 240}, "the next run 2027-01-15 08:04 UTC, in 4 min, takes over"),
+        ({"next_due": NOW + 7_200, "on_arrival": True}, "then a run begins when records arrive"),
+    ):
+        assert told + after in map(str, status_parts(replace(known, **more), every=False, now=NOW))
+
+
+def test_a_run_that_copies_says_so_and_how_long_it_takes() -> None:
+    known = seen(lagging(1_000), newest_run={**run("running"), "started": ENDED["finished"]}, commits_left=1_000)
+    for commits, told in (
+        (None, BEGAN),
+        (Progress(0), BEGAN + "; it committed nothing in the last minute"),
+        (Progress(9, since=1.0), f"a run is copying, time left: not known yet: {IT_BEGAN}"),
+        (Progress(9, rate=2.0, since=1.0), f"a run is copying, about 8 min left: {IT_BEGAN}"),
+    ):
+        assert (
+            str(verdict_of(replace(known, commits=commits), NOW)) == f"A->B is healthy, 1,000 records behind, the oldest 30 s old; {told}"
+        )
+    unknown = replace(known, commits=Progress(9, rate=2.0, since=1.0), commits_left=0)
+    assert str(verdict_of(unknown, NOW)).endswith(f"; a run is copying: {IT_BEGAN}")
+    of_airflow = replace(known, newest_run={**(known.newest_run or {}), "airflow_state": "running"})
+    assert str(verdict_of(of_airflow, NOW)).endswith(f"; a run is under way: {IT_BEGAN}")
 
 
 def test_status_names_every_stopped_partition_if_asked() -> None:
@@ -451,7 +525,9 @@ def test_status_names_every_stopped_partition_if_asked() -> None:
 
 
 def test_status_knows_no_airflow_so_it_names_a_pause_as_a_cause() -> None:
-    assert verdict_of(seen(ran=False), NOW).next_step.endswith("; if its DAG is paused in Airflow, unpause it")
+    assert verdict_of(seen(ran=False), NOW).next_step.endswith(
+        "; if its DAG is paused in Airflow, unpause it first: a run of a paused DAG waits"
+    )
 
 
 def test_a_next_step_names_commands_to_paste() -> None:
@@ -465,9 +541,9 @@ def test_a_next_step_names_commands_to_paste() -> None:
     ("known", "line"),
     [
         (HEALTHY, "A->B: nothing is left to copy; ferry status also looks for records that a seed left out"),
-        (replace(HEALTHY, left_out=DROPPED), "A->B: 1 topic is not copied: payments; otherwise nothing is left to copy; ferry status also"),
+        (replace(HEALTHY, left_out=DROPPED), f"A->B: 1 topic is not copied: payments: {WHY}; otherwise nothing is left to copy; "),
         (seen(lagging()), "A->B is 10 records behind, the oldest 30 s old"),
-        (seen(lagging(), left_out=DROPPED), "A->B: 1 topic is not copied: payments; 10 records behind, the oldest 30 s old"),
+        (seen(lagging(), left_out=DROPPED), f"A->B: 1 topic is not copied: payments: {WHY}; 10 records behind, the oldest 30 s old"),
         (seen(losses=(LOSS,)), "A->B has lost records: "),
     ],
 )
@@ -494,7 +570,7 @@ def test_a_new_flow_whose_dag_is_paused_is_not_healthy() -> None:
     found = verdict_of(replace(seen(lagging(33_780, 5_640.0), ran=False, newest_run={**run("queued"), "started": None}), paused=True), NOW)
     assert [reason.health for reason in found.reasons] == [Health.PAUSED, Health.NEVER_RAN, Health.QUEUED]
     assert str(found) == "A->B is paused: its DAG is paused, so no run starts; 33,780 records behind, the oldest 94 min old"
-    assert found.next_step == "unpause the DAG in Airflow: runs then start by its schedule"
+    assert found.next_step == "unpause the DAG in Airflow; a run that somebody starts waits until then"
     assert found.exit_code == ExitCode.PARTLY_FAILED
     status = FlowHealth("A->B", (IDLE, replace(BEHIND, lag_records=10)), ran=False)
     assert str(verdict_of(status, NOW)) == "A->B never ran: nothing was copied yet; 10 records behind, the oldest 30 s old"

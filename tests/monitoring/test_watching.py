@@ -35,7 +35,8 @@ def look(at: float, *partitions: PartitionStatus, losses: tuple[LossReport, ...]
 
 
 def dead(at: float, problem: str = "gone") -> Look:
-    return Look(at, FlowHealth("A->B"), problem)
+    """It took seconds to find that nobody answers."""
+    return Look(at, FlowHealth("A->B"), problem, began=at - 8.0)
 
 
 def test_the_first_look_has_no_rates() -> None:
@@ -73,6 +74,18 @@ def test_a_partition_that_is_new_or_went_back_does_not_count() -> None:
     assert (shown.copied_rate, shown.produced_rate) == (0.0, 0.0)
 
 
+def test_a_seed_copies_nothing() -> None:
+    one, two = look(100.0, partition("x", 0, 1000)), look(110.0, replace(partition("x", 500, 1000), series="seed__1"))
+    shown = frame(two, frame(one), one)
+    assert (shown.state, shown.copied_rate, shown.left_seconds) == ("behind", 0.0, None)
+
+
+def test_a_run_that_should_follow_and_was_killed_is_named() -> None:
+    gone = {"run_id": "manual__1", "since": "2027-01-15T07:57:00+00:00", "until": "2027-01-15T08:05:00+00:00"}
+    (told,) = frame(Look(1.0, FlowHealth("A->B", (partition("x", 5, 5),), gone=gone))).warnings
+    assert told.startswith("run manual__1 should follow since 2027-01-15T07:57:00+00:00 until ")
+
+
 def test_a_run_without_progress_for_a_moment_still_counts_as_copying() -> None:
     one, two = look(0.0, partition("x", 0, 10)), look(5.0, partition("x", 5, 10))
     copying = frame(two, frame(one), one)
@@ -95,10 +108,10 @@ def test_a_cluster_goes_away_and_comes_back() -> None:
     shown = frame(one)
     for at in (20.0, 30.0):
         shown = frame(dead(at), shown, one)
-        assert (shown.state, shown.since, shown.problem, shown.lag_records, shown.topics) == (UNREACHABLE, 20.0, "gone", 0, ())
+        assert (shown.state, shown.since, shown.problem, shown.lag_records, shown.topics) == (UNREACHABLE, 12.0, "gone", 0, ())
     back = frame(look(60.0, partition("x", 6, 9), losses=LOST), shown, one)
-    assert (back.state, back.outage_seconds, back.copied_rate) == ("copying", 40.0, 0.1)
-    assert frame(look(65.0, partition("x", 6, 9)), back, one).outage_seconds == 40.0, "one look is too short to be seen"
+    assert (back.state, back.outage_seconds, back.copied_rate) == ("copying", 48.0, 0.1)
+    assert frame(look(65.0, partition("x", 6, 9)), back, one).outage_seconds == 48.0, "one look is too short to be seen"
     assert frame(look(121.0, partition("x", 6, 9)), back, one).outage_seconds is None
     assert frame(look(65.0, partition("x", 9, 9)), back, one).outage_seconds is None
 

@@ -256,8 +256,10 @@ def unreachable() -> Stage:
 
 def dropped() -> Stage:
     """A topic was taken out of the config after it had been copied; a group cannot be synced."""
-    left_out = Skipped("payments", "not in the property topics, but it was copied before", True)
-    seen = replace(made_up.overview(left_out=(left_out,)), left_out=tuple(left_out_lines([left_out])))
+    step = "put it back into the property topics, and the next run goes on where the copy stopped"
+    left_out = Skipped("payments", f"not in the property topics (topics = orders), but it was copied before; {step}", True)
+    other = tuple(left_out_lines([Skipped("local", "not in the property topics", False)]))
+    seen = replace(made_up.overview(left_out=(left_out,), left_out_records=400), left_out=other)
     return Stage(Known((facts(),)), {"A->B": reads(overview=seen)})
 
 

@@ -40,12 +40,13 @@ SEEN = {
         "Healthy",
         (
             "Following since",
-            "until",
-            "40 records",
+            "It follows until",
+            "; then no run is due: the flow has no schedule.",
+            "40 records when read,",
             " s; the newest records were committed less than 0.1 s ago",
         ),
     ),
-    "copying": ("", ("of 27,000 records (", "MB/s, about", "most left: orders-3 (", "…")),
+    "copying": ("", ("of 27,000 records (", "MB/s, about", "most left: orders-3 (", "…", "of what was there")),
     "ending": ("", ("this try has ended; 4,500 of 9,000 records (50%)", "1 topic")),
     "loss": (
         "Data lost",
@@ -57,7 +58,7 @@ SEEN = {
             "its DAG is paused, so no run starts",
             "nothing was copied yet",
             "run manual__first was queued",
-            "Next: unpause the DAG in Airflow: runs then start by its schedule",
+            "Next: unpause the DAG in Airflow; a run that somebody starts waits until then",
         ),
     ),
     "new": ("Never ran", ("nothing was copied yet", "Next:", "as command", "79.0 k records", "No run yet")),
@@ -68,9 +69,10 @@ SEEN = {
         (
             (
                 "3,707 records missing in 2 topics: orders, users "
-                "(somebody told Ferry, with ferry seed, to go on behind them, so no run copies them; "
-                "a backfill does, and copies nothing twice)"
+                "(somebody told Ferry to skip them, with ferry seed, so no run copies them; a backfill does, and copies nothing twice; "
+                "if that was meant, do nothing: they count as missing until the source drops them)"
             ),
+            "nothing besides the missing",
             "Backfill orders… (3,700 records)",
             "See what is missing in users",
         ),
@@ -89,13 +91,23 @@ SEEN = {
         (
             "cluster A (a.example:9092) did not answer",
             "check that the cluster is up",
-            "The data below was read 20 min",
+            "It is unknown how far behind the flow is now, and whether records are missing. The page last read it 20 min",
             "8 topics",
-            "when last read, 20 min",
+            "unknown when last read, at ",
         ),
     ),
-    "dropped": ("Healthy", ("otherwise up to date", "topic payments is not copied: ", "nothing else")),
-    "held": ("1 group not synced", ("group billing, because it has 1 member on B (app)", "Next: either stop the members there")),
+    "dropped": (
+        "Healthy, but 1 topic is not copied",
+        (
+            "A has 400 records of it that no run copied",
+            "Next: payments: put it back into the property topics, and the next run",
+            "nothing in the topics that are copied",
+        ),
+    ),
+    "held": (
+        "1 group not synced",
+        ("group billing, because it has 1 member on B (app)", "Next: if the members run there by mistake, stop them, "),
+    ),
     "slow": ("Healthy", ("8 topics",)),
 }
 
@@ -400,7 +412,7 @@ def test_on_a_small_screen_every_tab_is_in_sight(visit: Visit) -> None:
 ANSWERS = {
     "failing": ("✕ Failing", "588 records", "the last verify found 7 differences", "note what is lost (ferry ledger"),
     "missing": ("◌ Records missing", "nothing", "3,707 records missing in 2 topics: orders, users", "Backfill orders…"),
-    "unreachable": ("⌁ Cannot be read", "did not answer within 10 s", "Next: check that the cluster is up", "The data below was read"),
+    "unreachable": ("⌁ Cannot be read", "did not answer within 10 s", "Next: check that the cluster is up", "The page last read it"),
 }
 
 

@@ -48,14 +48,26 @@ def test_the_next_step_has_a_command_if_one_does_it(scenario: str, step: str | N
 
 def test_the_summary_has_what_it_does_not_count_and_what_is_not_its_lag() -> None:
     (dropped,) = overview([view_of("dropped")], time.time())["flows"]
-    assert (dropped["health"], dropped["not_copied"], dropped["word"]) == ("healthy", "1 topic is not copied: payments", "")
+    assert (dropped["health"], dropped["not_copied"], dropped["word"]) == ("left_out",) + ("1 topic is not copied",) * 2
     (held,) = overview([view_of("held")], time.time())["flows"]
     assert (held["health"], held["not_copied"], held["word"]) == ("lagging", "", "1 group not synced")
 
 
-def test_a_run_that_follows_says_until_when() -> None:
-    (flow,) = overview([view_of("following")], time.time())["flows"]
+def test_while_topics_are_stopped_the_summary_names_those_that_are_fine() -> None:
+    assert [overview([view_of(name)], time.time())["flows"][0]["up_to_date"] for name in ("failing", "healthy")] == ["audit.log", ""]
+
+
+def test_a_run_that_follows_says_until_when_and_what_copies_then() -> None:
+    view = view_of("following")
+    (flow,) = overview([view], time.time())["flows"]
     assert flow["under_way"]["until"].startswith("20")
+    assert (flow["after_it"], flow["next_run"]) == ("then no run is due: the flow has no schedule", "")
+    yearly = replace(view, facts=replace(view.facts, cron="0 3 1 1 *"))
+    (flow,) = overview([yearly], time.time())["flows"]
+    assert flow["after_it"] == f"then records wait for the {flow['next_run']}"
+    assert " 03:00 UTC, in " in flow["next_run"]
+    (paused,) = overview([replace(yearly, paused=True)], time.time())["flows"]
+    assert paused["next_run"] == "", "none begins"
     (flow,) = overview([view_of("copying")], time.time())["flows"]
     assert flow["under_way"]["until"] is None
 

@@ -57,7 +57,18 @@ def test_a_run_has_done_what_its_receipts_say_and_the_rest_is_left() -> None:
 
 def test_a_partition_that_the_run_has_passed_since_the_last_read_has_nothing_left() -> None:
     _, text, _ = shown(made_up.progress(RUN, [made_up.receipt("orders", 0, 0, made_up.END + 500)]))
-    assert text == "9,500 of 18,500 records (51%); most left: orders-1 (9,000)"
+    assert text == "9,500 of 18,500 records (51%), about 5 s left; most left: orders-1 (9,000)"
+
+
+def test_how_far_the_flow_is_behind_is_what_the_run_has_left_by_its_commits() -> None:
+    def left(run: RunOpened) -> int | None:
+        read = Snapshot(made_up.progress(run, COMMITS), time.time())
+        found: int | None = documents.progress(view_of(run), read, time.time())["left"]
+        return found
+
+    assert left(RUN) == 14_000
+    assert left(replace(RUN, topics=("orders",))) is None, "others may lag too"
+    assert left(replace(RUN, bound="2026-01-01")) is None
 
 
 def test_only_the_topics_of_the_run_are_left() -> None:

@@ -1,58 +1,65 @@
 """Ferry's own run in a world: its driver, lanes, fences and reports, from one simulated cluster to another, in one thread and on its time.
 
-Modules of Ferry and of kafka-python get the world's time and its random numbers; confluent-kafka's client for changes is simulated too. The
-threads that only tell of progress do not run. The same seed gives the same trace, if Python orders sets alike (PYTHONHASHSEED).
+confluent-kafka's client for changes is simulated too. Threads that only tell of progress do not run. The same seed gives the same trace.
 """
 
 from __future__ import annotations
 
-import random
-import secrets
-import sys
-import time
+import logging
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from tests.simulation.admin_client import WorldAdminClient
 from tests.simulation.cluster import SimulatedCluster
+from tests.simulation.virtual_time import put_in_place
 from tests.simulation.wires import connect_to
-from tests.simulation.world import World, WorldSecrets, WorldTime
+from tests.simulation.world import World
 
 from ferry.clusters.admin import cluster_admin
 from ferry.config import Flow, load_config
-from ferry.copying import driver, following_driver, plain_coordinator, segment_end  # noqa: F401 - so that they get the world's time
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
+from ferry.copying.signals import StopSignals
 from ferry.ledger.open_flow import open_flow
 from ferry.ledger.run_report import RunReport
 from ferry.pipeline.run import copied
 
-INSIDE = ("ferry.", "kafka.")
+
+class _ToTrace(logging.Handler):
+    """Puts Ferry's warnings into the trace."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(logging.WARNING)
+        self._world = world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        who, text = self._world.current.name if self._world.current else "test", record.getMessage()
+        self._world.note(f"{who} warns: {text}")
 
 
 @contextmanager
 def entered(world: World) -> Iterator[None]:
-    """Inside, this process is in the world."""
+    """Inside, this process is in the world. At its end, whatever still runs there is killed."""
+    handler, log = _ToTrace(world), logging.getLogger("ferry")
     with pytest.MonkeyPatch.context() as patch:
         connect_to(world, patch)
+        put_in_place(world, patch)
         patch.setattr(cluster_admin, "AdminClient", partial(WorldAdminClient, world))
-        for module in (driver, following_driver):
-            patch.setattr(module, "beside", _nothing_beside)
-        patch.setattr(driver, "named_when_slow", _nothing_beside)
-        stand_ins = {"time": (time, WorldTime(world)), "random": (random, world.random), "secrets": (secrets, WorldSecrets(world))}
-        for name, module in list(sys.modules.items()):
-            for used, (real, stand_in) in stand_ins.items():
-                if name.startswith(INSIDE) and isinstance(module, ModuleType) and vars(module).get(used) is real:
-                    patch.setattr(module, used, stand_in)
-        yield
-
-
-def _nothing_beside(*_: object) -> AbstractContextManager[None]:
-    return nullcontext()
+        # Runs that are beside each other here are processes of their own; none gets signals.
+        patch.setattr(StopSignals, "__enter__", lambda signals: signals)
+        patch.setattr(log, "propagate", False)
+        log.addHandler(handler)
+        kafka, level = logging.getLogger("kafka"), logging.getLogger("kafka").level
+        kafka.setLevel(logging.CRITICAL + 1)
+        try:
+            yield
+        finally:
+            world.end()
+            log.removeHandler(handler)
+            kafka.setLevel(level)
 
 
 def flow_between(source: SimulatedCluster, target: SimulatedCluster, directory: Path, *lines: str) -> Flow:
@@ -77,7 +84,7 @@ def flow_between(source: SimulatedCluster, target: SimulatedCluster, directory: 
     return load_config(path).flows[0]
 
 
-def run_flow(flow: Flow, run_id: str) -> RunReport:
+def run_flow(flow: Flow, request: RunRequest) -> RunReport:
     """A whole run without syncs."""
     with open_flow(flow) as opened:
-        return copied(opened, RunRequest(flow.name, run_id), lambda run: run.copy(InlineLaneRunner(), lambda _: None))
+        return copied(opened, request, lambda run: run.copy(InlineLaneRunner(), lambda _: None))

@@ -15,6 +15,7 @@ from tests.simulation.state import Settings
 from tests.simulation.world import World
 
 from ferry.config import Flow
+from ferry.copying.request import RunRequest
 from ferry.errors import FerryError, RetryRule
 
 pytestmark = pytest.mark.unit
@@ -63,7 +64,7 @@ def _until_copied(world: World, flow: Flow, name: str) -> None:
     """Run again, after a pause, while errors pass."""
     for number in range(10):
         try:
-            run_flow(flow, f"{name}-{number}").raise_for_outcome()
+            run_flow(flow, RunRequest(flow.name, f"{name}-{number}")).raise_for_outcome()
         except FerryError as problem:
             if problem.retry is not RetryRule.RETRY:
                 raise
@@ -71,7 +72,7 @@ def _until_copied(world: World, flow: Flow, name: str) -> None:
         else:
             return
         world.sleep(5.0)
-    raise AssertionError(world.trace[-1])
+    raise AssertionError(world.lines()[-1])
 
 
 def test_the_same_seed_gives_the_same_world(tmp_path: Path) -> None:
@@ -84,7 +85,7 @@ def test_the_same_seed_gives_the_same_world(tmp_path: Path) -> None:
         with entered(world):
             _write(source, [b"1", b"2"], 0)
             _until_copied(world, flow, "run")
-        traces.append(world.trace)
+        traces.append(world.lines())
     assert traces[0] == traces[1]
     assert len(traces[0]) > 50
 
@@ -105,23 +106,23 @@ def test_every_record_is_there_once_whatever_happens(tmp_path: Path, seed: int) 
     with entered(world):
         for number in range(4):
             for part in (0, 1):
-                values = [b"%d-%d-%d" % (part, number, place) for place in range(world.random.randrange(4) + 1)]
+                values = [b"%d-%d-%d" % (part, number, place) for place in range(world.chance.randrange(4) + 1)]
                 _write(source, values, part)
                 written[part] += values
             _until_copied(world, flow, f"run-{number}")
-            world.sleep(world.random.random())
+            world.sleep(world.chance.random())
         world.sleep(60.0)
     assert _committed(target, f"a.{TOPIC}") == written
 
 
 def _fail(world: World, cluster: SimulatedCluster) -> None:
     """A broker fails, and comes back after some seconds; then the next one."""
-    node, away = world.random.choice(list(cluster.state.brokers)), 5.0 * world.random.random()
+    node, away = world.chance.choice(list(cluster.state.brokers)), 5.0 * world.chance.random()
 
     def back() -> None:
         world.note(f"broker {node} is back")
         cluster.start(node)
-        world.after(1.0 + 5.0 * world.random.random(), lambda: _fail(world, cluster))
+        world.after(1.0 + 5.0 * world.chance.random(), lambda: _fail(world, cluster))
 
     world.note(f"broker {node} fails")
     world.fail(cluster, node)
@@ -136,9 +137,9 @@ def test_a_run_copies_every_record(tmp_path: Path) -> None:
     with entered(world):
         _write(source, [b"1", b"2"], 0)
         _write(source, [b"3"], 1)
-        report = run_flow(flow, "run-1")
+        report = run_flow(flow, RunRequest(flow.name, "run-1"))
         assert _values(target, f"a.{TOPIC}") == [[b"1", b"2"], [b"3"]]
         assert sum(part.counters.records for part in report.partitions) == 3
         _write(source, [b"4"], 1)
-        run_flow(flow, "run-2")
+        run_flow(flow, RunRequest(flow.name, "run-2"))
         assert _values(target, f"a.{TOPIC}") == [[b"1", b"2"], [b"3", b"4"]]

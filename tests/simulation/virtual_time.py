@@ -16,10 +16,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from itertools import count
 from selectors import SelectorKey
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from kafka.net.selector import Task
@@ -68,6 +67,15 @@ class VirtualTime:
 
     def sleep(self, seconds: float) -> None:
         self.wait(seconds)
+
+    def event(self) -> VirtualEvent:
+        return VirtualEvent(self)
+
+    def thread(self, **given: Any) -> VirtualThread:
+        return VirtualThread(self, **given)
+
+    def selector(self) -> VirtualSelector:
+        return VirtualSelector(self)
 
     def wait(self, seconds: float | None, holds: Callable[[], object] = bool) -> None:
         """Give way to other threads until `seconds` have passed (None: for ever), or until it `holds`. WaitsForEver, in the main thread."""
@@ -208,22 +216,43 @@ def _in_order(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Task, "__hash__", lambda task: task.number)
 
 
+class Stand(Protocol):
+    """What stands for Python's time, waits, threads and chance, under the names of `ferry.clock`."""
+
+    @property
+    def chance(self) -> random.Random: ...
+    def monotonic(self) -> float: ...
+    def process_time(self) -> float: ...
+    def sleep(self, seconds: float) -> None: ...
+    def time(self) -> float: ...
+    def time_ns(self) -> int: ...
+    def token_hex(self, count: int) -> str: ...
+    def event(self) -> Any: ...
+    def thread(self, **given: Any) -> Any: ...
+    def selector(self) -> Any: ...
+
+
+def put_in_place(stand: Stand, patch: pytest.MonkeyPatch) -> None:
+    """From now on, all of this process has this time: Ferry, and the modules of kafka-python that are loaded."""
+    for name in ("monotonic", "process_time", "sleep", "time", "time_ns", "token_hex"):
+        patch.setattr(clock, name, getattr(stand, name))
+    patch.setattr(clock, "shuffle", stand.chance.shuffle)
+    patch.setattr(clock, "Event", stand.event)
+    patch.setattr(clock, "Thread", stand.thread)
+    patch.setattr(event_loop, "SocketSelector", stand.selector)
+    for module in (module for name, module in sys.modules.items() if name.startswith("kafka.")):
+        for name, real, virtual in (("time", time, stand), ("random", random, stand.chance)):
+            if vars(module).get(name) is real:
+                patch.setattr(module, name, virtual)
+    _in_order(patch)
+
+
 @contextmanager
 def virtual_time(seed: int) -> Iterator[VirtualTime]:
-    """Inside, all of this process is on virtual time: Ferry, and the modules of kafka-python that are loaded. Make event loops inside."""
+    """Inside, all of this process is on virtual time. Make event loops inside."""
     world = VirtualTime(seed)
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("monotonic", "process_time", "sleep", "time", "time_ns", "token_hex"):
-            patch.setattr(clock, name, getattr(world, name))
-        patch.setattr(clock, "shuffle", world.chance.shuffle)
-        patch.setattr(clock, "Event", partial(VirtualEvent, world))
-        patch.setattr(clock, "Thread", partial(VirtualThread, world))
-        patch.setattr(event_loop, "SocketSelector", partial(VirtualSelector, world))
-        for module in (module for name, module in sys.modules.items() if name.startswith("kafka.")):
-            for name, real, virtual in (("time", time, world), ("random", random, world.chance)):
-                if vars(module).get(name) is real:
-                    patch.setattr(module, name, virtual)
-        _in_order(patch)
+        put_in_place(world, patch)
         try:
             yield world
         finally:

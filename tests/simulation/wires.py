@@ -3,51 +3,35 @@
 Everything above stays as it is: Ferry's connections and event loop, kafka-python's manager, connections, time-outs and pauses. Only three
 classes are others: the selector, the transport of a connection, and its parser, which leaves messages as they are. A broker handles the
 requests of one connection one after the other: an answer that waits holds up those behind it (SocketServer mutes the channel).
+
+Both ends of a connection are closed apart. What a client sent before it was killed, or closed the connection, may still arrive: late, if
+the broker reads this connection only then.
 """
 
 from __future__ import annotations
 
-import selectors
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import kafka.errors as kafka_errors
 import kafka.net.connection
+import kafka.net.selector
 import pytest
+from tests.simulation.canonical import in_order
+from tests.simulation.selecting import NoSockets
 from tests.simulation.steps import Reply
+from tests.simulation.telling import told
 from tests.simulation.world import Fate, World
 
-from ferry.clusters.net import connections, event_loop
+from ferry.clusters.net import connections
 
 # The longest that a late answer takes: more than any of Ferry's time-outs.
 LATE_SECONDS = 60.0
+# The longest until a broker reads a connection that its client has given up: a quota may mute it for so long.
+STRAY_SECONDS = 90.0
 Exchange = tuple[int, Any]  # correlation id, and request or answer
-
-
-class WorldSelector(selectors.BaseSelector):
-    """Waits by letting the world go on. No socket ever becomes ready."""
-
-    def __init__(self, world: World) -> None:
-        self._world, self._keys = world, dict[Any, selectors.SelectorKey]()
-
-    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        self._keys[fileobj] = selectors.SelectorKey(fileobj, -1, events, data)
-        return self._keys[fileobj]
-
-    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        return self._keys.pop(fileobj)
-
-    def get_key(self, fileobj: Any) -> selectors.SelectorKey:
-        return self._keys[fileobj]
-
-    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
-        return self._keys
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout != 0:
-            self._world.wait(timeout)
-        return []
 
 
 class MessageParser:
@@ -71,16 +55,21 @@ class MessageParser:
 
 
 class WorldTransport:
-    """A connection to one broker."""
+    """A connection to one broker, which a process has opened."""
 
     def __init__(self, world: World, host: str, port: int) -> None:
-        self._world, self._address = world, (host, port)
+        self._world, self._address, self._process = world, (host, port), world.current
         self._cluster, self._node = world.clusters[host, port]
         self._protocol: Any = None
-        self._queue: deque[Exchange] = deque()
-        self._busy, self._open, self._arrived = False, True, 0.0
+        self._queue: deque[tuple[Exchange, Fate]] = deque()
+        self._busy, self._open, self._taken = False, True, True  # `_taken`: the broker's end is open
+        self._arrived = self._delivered = 0.0
         self.last_activity = world.now
+        self._who = world.current.name if world.current else "test"
+        self._where = f"{self._cluster.state.settings.cluster_id} {self._node}"
         world.hung_up.setdefault((id(self._cluster), self._node), []).append(self._lose)
+        if world.current is not None:
+            world.current.cut.append(self._cut)
 
     def get_protocol(self) -> Any:
         return self._protocol
@@ -100,45 +89,98 @@ class WorldTransport:
     def write(self, exchanges: list[Exchange]) -> None:
         """Requests leave in order, and arrive in order."""
         for exchange in exchanges:
-            self._arrived = max(self._arrived, self._world.now + self._world.delay())
-            self._world.at(self._arrived, lambda exchange=exchange: self._arrive(exchange))  # type: ignore[misc]
+            if self._process is None:
+                self._send(exchange)
+            else:
+                self._process.outbox.append((self._address, partial(self._send, exchange)))
 
-    def _arrive(self, exchange: Exchange) -> None:
-        if self._open:
-            self._queue.append(exchange)
+    def _send(self, exchange: Exchange) -> None:
+        process = self._process
+        if not self._open or (process is not None and process.killed):
+            return
+        if process is not None and process.frozen:
+            process.held.append(lambda: self._send(exchange))
+            return
+        in_order(exchange[1])
+        fate = self._world.fate(self._who, exchange[1])
+        if process is not None and (process.killed or process.frozen):  # just now
+            self._send(exchange)
+            return
+        if fate is Fate.STRAY:
+            self._world.note(lambda: f"{self._who} to {self._where}, which does not read it now: {told(exchange[1])}")
+            self._arrived = max(self._arrived, self._world.now + self._world.chance.random() * STRAY_SECONDS)
+            self._world.after(self._world.delay(), lambda: self._tell(self._abandon))
+        else:
+            self._arrived = max(self._arrived, self._world.now + self._world.delay())
+        self._world.at(self._arrived, lambda: self._arrive(exchange, fate))
+
+    def _arrive(self, exchange: Exchange, fate: Fate) -> None:
+        if self._taken:
+            self._queue.append((exchange, fate))
             self._handle_next()
 
     def _handle_next(self) -> None:
-        if self._busy or not self._queue or not self._open:
+        if self._busy or not self._queue or not self._taken:
             return
         self._busy = True
-        number, request = self._queue.popleft()
-        fate = self._world.fate()
-        self._world.note(f"{self._address[1]} {request.name}: {fate.value}")
+        (number, request), fate = self._queue.popleft()
         if fate is Fate.NOT_ASKED:
+            self._world.note(lambda: f"{self._who} to {self._where}, which closes the connection: {told(request)}")
             self._lose()
-        else:
-            self._cluster.submit(request, self._node).then(lambda reply: self._answered(number, reply, fate))
+            return
+        self._world.note(lambda: f"{self._who} to {self._where}: {told(request)}")
+        self._cluster.submit(request, self._node).then(lambda reply: self._answered(number, request, reply, fate))
 
-    def _answered(self, number: int, reply: Reply, fate: Fate) -> None:
+    def _answered(self, number: int, request: Any, reply: Reply, fate: Fate) -> None:
+        self._busy = False
         if reply.lost or fate is Fate.UNANSWERED:
+            self._world.note(lambda: f"{self._where} to {self._who}: no answer to {request.name}, the connection is closed")
             self._lose()
-        else:
-            late = self._world.random.random() * LATE_SECONDS if fate is Fate.LATE else 0.0
-            self._world.after(self._world.delay() + late, lambda: self._deliver((number, reply.answer)))
+            return
+        late = self._world.chance.random() * LATE_SECONDS if fate is Fate.LATE else 0.0
+        self._delivered = max(self._delivered, self._world.now + self._world.delay() + late)
+        self._world.at(self._delivered, lambda: self._deliver((number, reply.answer), request))
+        self._handle_next()
 
     def _lose(self) -> None:
-        self._world.after(self._world.delay(), lambda: self.abort(kafka_errors.KafkaConnectionError("socket disconnected")))
+        """The broker's end is closed: what arrives now is not read, and the client learns it soon."""
+        self._taken = False
+        self._queue.clear()
+        self._world.after(self._world.delay(), lambda: self._tell(self._abandon))
 
-    def _deliver(self, exchange: Exchange) -> None:
-        self._busy = False
+    def _tell(self, act: Callable[[], None]) -> None:
+        if self._process is None:
+            act()
+        else:
+            self._process.tell(act)
+
+    def _deliver(self, exchange: Exchange, request: Any) -> None:
+        if self._open:
+            self._world.note(
+                lambda: f"{self._where} to {self._who}: {request.name.removesuffix('Request')} is answered {told(exchange[1])}"
+            )
+            self._tell(lambda: self._take(exchange))
+
+    def _take(self, exchange: Exchange) -> None:
         if self._open:
             self.last_activity = self._world.now
             self._protocol.data_received([exchange])
-            self._handle_next()
+
+    def _abandon(self) -> None:
+        self._close(kafka_errors.KafkaConnectionError("socket disconnected"))
+
+    def _cut(self) -> None:
+        """The process is killed. Either all that it sent still arrives, or nothing more."""
+        self._open = False
+        self._taken = self._taken and self._world.chance.random() < 0.5
 
     def abort(self, problem: BaseException | None = None) -> None:
-        """Close at once; what is in flight is lost."""
+        """The client closes its end. Either all that it sent still arrives, or nothing more."""
+        if self._open:
+            self._taken = self._taken and self._world.chance.random() < 0.5
+        self._close(problem)
+
+    def _close(self, problem: BaseException | None) -> None:
         if self._open:
             self._open = False
             self._protocol.connection_lost(problem)
@@ -163,6 +205,6 @@ class WorldConnections(connections._Connections):
 
 def connect_to(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every new connection and event loop of this process be in the world."""
-    monkeypatch.setattr(event_loop, "SocketSelector", lambda: WorldSelector(world))
+    monkeypatch.setattr(kafka.net.selector, "socket", NoSockets)
     monkeypatch.setattr(kafka.net.connection, "KafkaProtocol", MessageParser)
     monkeypatch.setattr(connections, "_Connections", type("OfThisWorld", (WorldConnections,), {"world": world}))

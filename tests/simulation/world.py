@@ -1,13 +1,13 @@
-"""A world of simulated clusters with a time of its own. It moves only when everybody waits, and then to the next thing that happens.
+"""A world of simulated clusters and processes with a time of its own. It moves only when everybody waits, and then to what happens next.
 
 Messages take time, and so do the steps of a cluster; a seed decides how much, and so the order of everything. Whoever waits, a selector
-of an event loop or a caller of `sleep`, makes the world go on. One thread uses it.
+of an event loop or a caller of `sleep`, makes the world go on. A process gives its turn away for that; code outside of processes lets the
+next thing happen itself.
 """
 
 from __future__ import annotations
 
 import heapq
-import time as real
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
@@ -15,7 +15,10 @@ from itertools import count
 from random import Random
 from typing import Any
 
+from greenlet import getcurrent
 from tests.simulation.cluster import BEGIN, SimulatedCluster
+from tests.simulation.processes import IdleEvent, IdleThread, Process
+from tests.simulation.selecting import WorldSelector
 from tests.simulation.steps import Step
 
 # The longest time that a message or a step takes, in seconds, unless a test says otherwise.
@@ -37,23 +40,30 @@ class Fate(Enum):
     NOT_ASKED = "the connection is closed before the broker has it"
     UNANSWERED = "the broker does it, and the connection is closed before the answer"
     LATE = "the answer takes seconds"
+    STRAY = "the client sees the connection closed; the broker reads the request, and what follows it, seconds later"
 
 
 class World:
     """`now`: seconds since 1970. `clusters`: by the addresses of their brokers. `mishaps`: how likely it is that a message has one."""
 
     def __init__(self, seed: int = 0, *, latency: float = LATENCY, step: float = STEP, mishaps: float = 0.0) -> None:
-        self.random, self.mishaps = Random(seed), mishaps
+        self.chance, self.mishaps = Random(seed), mishaps
         self.now = BEGIN / 1_000
         self.clusters: dict[tuple[str, int], tuple[SimulatedCluster, int]] = {}
-        self.trace: list[str] = []  # what has happened, with the seconds since the beginning
+        self.trace: list[tuple[float, Callable[[], str]]] = []  # what has happened, and when
         self.hung_up: dict[tuple[int, int], list[Callable[[], None]]] = {}  # how to close the connections, by cluster and broker
+        self.fate: Callable[[str, Any], Fate] = self._mishap  # of a request, by the name of the process that sends it
+        self.hub = getcurrent()
+        self.current: Process | None = None
+        self.processes: list[Process] = []
+        self._all: list[SimulatedCluster] = []
         self._latency, self._step = latency, step
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
 
     def add(self, cluster: SimulatedCluster) -> None:
         """Make a cluster part of the world."""
+        self._all.append(cluster)
         for node, broker in cluster.state.brokers.items():
             self.clusters[broker.host, broker.port] = cluster, node
         self._look(cluster)
@@ -61,15 +71,24 @@ class World:
     def _look(self, cluster: SimulatedCluster) -> None:
         self.after(LOOK, lambda: self._look(cluster))
 
+    def begin(self, name: str, work: Callable[[], Any]) -> Process:
+        """A process that does `work`."""
+        self.processes.append(Process(self, name, work))
+        return self.processes[-1]
+
     def fail(self, cluster: SimulatedCluster, node: int) -> None:
         """A broker is gone at once, with the connections to it."""
         cluster.kill(node)
         for close in self.hung_up.pop((id(cluster), node), []):
             close()
 
-    def note(self, text: str) -> None:
-        """Add a line to the trace."""
-        self.trace.append(f"{self.now - BEGIN / 1_000:.6f} {text}")
+    def note(self, text: str | Callable[[], str]) -> None:
+        """Add a line to the trace. A function gives the text when somebody reads it."""
+        self.trace.append((self.now - BEGIN / 1_000, text if callable(text) else lambda: text))
+
+    def lines(self) -> list[str]:
+        """The trace as text, with the seconds since the beginning."""
+        return [f"{moment:.6f} {text()}" for moment, text in self.trace]
 
     def at(self, moment: float, act: Callable[[], None]) -> None:
         """Do something then, or now if that is over."""
@@ -80,16 +99,22 @@ class World:
 
     def delay(self) -> float:
         """How long the next message takes."""
-        return self.random.random() * self._latency
+        return self.chance.random() * self._latency
 
-    def fate(self) -> Fate:
-        """What becomes of the next request."""
-        if not self.mishaps or self.random.random() >= self.mishaps:
+    def _mishap(self, _: str, __: object) -> Fate:
+        if not self.mishaps or self.chance.random() >= self.mishaps:
             return Fate.WHOLE
-        return self.random.choice((Fate.NOT_ASKED, Fate.UNANSWERED, Fate.LATE))
+        return self.chance.choice((Fate.NOT_ASKED, Fate.UNANSWERED, Fate.LATE, Fate.STRAY))
 
-    def wait(self, seconds: float | None) -> None:
-        """Let one thing happen, or that much time pass. None: something must happen."""
+    def wait(self, seconds: float | None, *, hears: bool = True) -> None:
+        """Let that much time pass (None: until something happens). `hears`: a message of its own ends the wait of a process."""
+        if self.current is not None:
+            self.current.wait(seconds, hears=hears)
+        else:
+            self._go_on(seconds)
+
+    def _go_on(self, seconds: float | None) -> None:
+        """Let one thing happen, or that much time pass."""
         self._look_at_clusters()
         until = None if seconds is None else self.now + seconds
         if self._events and (until is None or self._events[0][0] <= until):
@@ -103,25 +128,39 @@ class World:
 
     def sleep(self, seconds: float) -> None:
         """Let time pass, and everything that happens meanwhile."""
+        if self.current is not None:
+            self.current.wait(seconds, hears=False)
+            return
         until = self.now + seconds
         while self.now < until:
-            self.wait(until - self.now)
+            self._go_on(until - self.now)
+
+    def until_ended(self, process: Process, seconds: float) -> bool:
+        """Let things happen until the process has ended, at most that long; whether it has."""
+        until = self.now + seconds
+        while process.alive and self.now < until:
+            self._go_on(until - self.now)
+        return not process.alive
+
+    def end(self) -> None:
+        """Kill what still runs: its memory is given back."""
+        for process in self.processes:
+            process.kill()
 
     def _move(self, moment: float) -> None:
         self.now = max(self.now, moment)
-        for cluster in self._all():
-            cluster.advance(int(self.now * 1_000))
-
-    def _all(self) -> list[SimulatedCluster]:
-        return list({id(cluster): cluster for cluster, _ in self.clusters.values()}.values())
+        milliseconds = int(self.now * 1_000)
+        for cluster in self._all:
+            if cluster.now < milliseconds:
+                cluster.advance(milliseconds)
 
     def _look_at_clusters(self) -> None:
         """Draw times for steps that are new, and remember when requests that wait are due."""
-        for cluster in self._all():
+        for cluster in self._all:
             for step in cluster.steps:
                 if not step.timed:
                     step.timed = True
-                    self.after(self.random.random() * self._step, partial(self._run, cluster, step))
+                    self.after(self.chance.random() * self._step, partial(self._run, cluster, step))
             for parked in cluster.state.parked:
                 if not parked.timed:
                     parked.timed = True
@@ -129,38 +168,33 @@ class World:
 
     def _run(self, cluster: SimulatedCluster, step: Step, pause: float = 0.001) -> None:
         if cluster.run(step):
-            self.note(f"{cluster.state.settings.cluster_id}: {step!r}")
+            self.note(lambda: f"{cluster.state.settings.cluster_id}: {step!r}")
         else:
             self.after(pause, partial(self._run, cluster, step, min(2 * pause, AGAIN)))
 
-
-class WorldTime:
-    """Stands for the module `time` in code that runs in a world."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
+    # What stands for Python's time, under the names of `ferry.clock` (virtual_time.Stand).
 
     def monotonic(self) -> float:
-        return self._world.now
+        return self.now
 
     def time(self) -> float:
-        return self._world.now
+        return self.now
 
     def time_ns(self) -> int:
-        return int(self._world.now * 1_000) * 1_000_000
+        return int(self.now * 1_000) * 1_000_000
 
-    def sleep(self, seconds: float) -> None:
-        self._world.sleep(seconds)
+    def process_time(self) -> float:
+        """Work takes no time."""
+        return 0.0
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(real, name)
+    def token_hex(self, count: int) -> str:
+        return self.chance.randbytes(count).hex()
 
+    def thread(self, **given: Any) -> IdleThread:
+        return IdleThread(**given)
 
-class WorldSecrets:
-    """Stands for the module `secrets`."""
+    def event(self) -> IdleEvent:
+        return IdleEvent()
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    def token_hex(self, size: int) -> str:
-        return self._world.random.randbytes(size).hex()
+    def selector(self) -> WorldSelector:
+        return WorldSelector(self)

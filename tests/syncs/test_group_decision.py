@@ -79,8 +79,8 @@ def test_never_backwards(present: int, reason: str) -> None:
 @pytest.mark.parametrize(
     ("found", "reason"),
     [
-        (target("Stable", MEMBER), "it has 1 member on B (reader)"),
-        (target(GroupState.EMPTY, MEMBER), "it has 1 member on B (reader)"),
+        (target("Stable", MEMBER), "it has 1 member on B (client id reader on 127.0.0.1)"),
+        (target(GroupState.EMPTY, MEMBER), "it has 1 member on B (client id reader on 127.0.0.1)"),
         (target("PreparingRebalance"), "it is PreparingRebalance on B"),
         (target("Frozen"), "it is Frozen on B"),
         (target(GroupState.DEAD, kind=GroupType.SHARE), "it is a share group on B"),

@@ -134,7 +134,7 @@ def test_each_group_and_partition_by_its_own_state(
     assert {entry.what: entry.reason for entry in outcome.skipped} == {
         "group share": "a share group",
         f"group {ahead}, {topic}-0": f"{alias} is ahead: at 50, translated 10; a group never goes back",
-        f"group {active}": f"it has 1 member on {alias} (reader), and only groups without members are written",
+        f"group {active}": f"it has 1 member on {alias} (client id reader on 127.0.0.1), and only groups without members are written",
         f"group {share_group}": f"it is a share group on {alias}: Ferry translates only offsets of classic, consumer and streams groups",
         f"group {idle}": "up to date in 1 of 4 partitions",
         f"group {idle}, {topic}-9": f"{alias} has no partition {topic}-9",

@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests.conftest import Lab
-from tests.opened import plan_run, prepare_run, sync_topics
+from tests.opened import plan_run, prepare_run, sync_configs, sync_topics
 from tools.kafka import SandboxCluster, compare_topics
 from tools.kafka.topics import delete_topics
 
@@ -79,7 +79,7 @@ def test_a_refused_topic_does_not_stop_the_others(lab: Lab) -> None:
 
 
 def test_a_remote_topic_that_was_deleted_stays_deleted_until_the_flow_says_otherwise(lab: Lab) -> None:
-    topic = lab.topic(lab.source)
+    topic, never = lab.topic(lab.source), lab.topic(lab.source)
     flow = lab.flow(f"A->B.topics = {topic}")
     prepare_run(flow, RunRequest(flow.name, "run"), spark_follows=False)
     remote = f"{flow.source.alias}.{topic}"
@@ -89,6 +89,9 @@ def test_a_remote_topic_that_was_deleted_stays_deleted_until_the_flow_says_other
     assert [skipped.reason for skipped in outcome.skipped if skipped.what == f"topic {remote}"] == [
         "it was deleted after it was copied to; ferry.on.target.recreate=restart creates it again"
     ]
+    left = {skipped.what: skipped.reason for skipped in sync_configs(lab.flow(f"A->B.topics = {topic},{never}")).skipped}
+    assert left[f"topic {remote}"] == "it was deleted after it was copied to"
+    assert left[f"topic {flow.source.alias}.{never}"] == "it does not exist"
     again = lab.flow(f"A->B.topics = {topic}", "ferry.on.target.recreate = restart")
     assert [change.what for change in sync_topics(again).changes] == [f"topic {remote}"]
 

@@ -25,7 +25,7 @@ def test_it_says_how_much_is_compared_and_passes_the_results_on(monkeypatch: pyt
     said: list[str] = []
     told = verifying._told(iter(RESULTS), RANGES, said.append)
     assert next(told) is RESULTS[0]
-    assert said == ["100 of 400 records (25%); most left: orders-0 (200), clicks-0 (100)"]
+    assert said == ["100 of 400 records (25%), time left: not known yet; most left: orders-0 (200), clicks-0 (100)"]
     assert list(told) == RESULTS[1:]
     assert said[-1].startswith("400 of 400 records (100%)")
 

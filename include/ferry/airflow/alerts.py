@@ -58,7 +58,7 @@ def on_failure(flow: FlowReference, settings: AlertSettings, context: Context) -
     found = [] if _told_elsewhere(context) else failure_alerts(flow, context)
     # A task that failed in the middle has not checked the rest. But all limits are measured at once.
     measured = bool(found) and all(alert.kind is AlertKind.LIMIT for alert in found)
-    tell(settings, context["ti"], str(context["run_id"]), found, is_all=measured)
+    tell(settings, context["ti"], str(context["run_id"]), found, is_all=measured, part=_part(context))
     _tell_late_end(flow, settings, context)
 
 
@@ -66,17 +66,24 @@ def on_failure(flow: FlowReference, settings: AlertSettings, context: Context) -
 def on_success(flow: FlowReference, settings: AlertSettings, context: Context) -> None:
     """A task of the flow succeeded. If the report finds no problem, the copy has none either.
 
-    A problem is resolved only in a run that does everything: it is no dry run, no backfill, and not limited to some topics, times or
-    groups. Each of the flow's DAGs has some of these parameters.
+    A problem of any run is resolved only in a run that does everything, one of a limited run also in a run with the same limits.
     """
-    task, run_id, given = context["ti"], str(context["run_id"]), context.get("params") or {}
-    partly = given.get("bound") == "interval" or any(given.get(name) for name in ("dry_run", "topics", "from", "until", "groups"))
-    if not partly and context["dag_run"].run_type != "backfill":
-        if task.task_id != ANNOUNCE_TASK:  # it sends its own alerts, and succeeds
-            tell(settings, task, run_id, (), is_all=True)
-        if task.task_id == REPORT_TASK:
-            tell(settings, task, run_id, (), is_all=True, task_id=COPY_TASK)
+    task, run_id, part = context["ti"], str(context["run_id"]), _part(context)
+    if task.task_id != ANNOUNCE_TASK:  # it sends its own alerts, and succeeds
+        tell(settings, task, run_id, (), is_all=True, part=part)
+    if task.task_id == REPORT_TASK:
+        tell(settings, task, run_id, (), is_all=True, part=part, task_id=COPY_TASK)
     _tell_late_end(flow, settings, context)
+
+
+def _part(context: Context) -> dict[str, Any]:
+    """What limits the run: a dry run, a backfill, or only some topics, times or groups. Each of the flow's DAGs has some of these."""
+    given = context.get("params") or {}
+    part = {name: given[name] for name in ("dry_run", "topics", "from", "until", "groups") if given.get(name)}
+    run = context.get("dag_run")  # none if the process of the task died
+    if given.get("bound") == "interval" or (run is not None and run.run_type == "backfill"):
+        part["interval_of"] = str(context["run_id"])  # another run copies other records
+    return part
 
 
 @_callback
@@ -85,7 +92,7 @@ def on_retry(flow: FlowReference, settings: AlertSettings, context: Context) -> 
     if settings.on_first_failure and context["ti"].try_number == 1 and not _told_elsewhere(context):
         found = failure_alerts(flow, context)
         warnings = (replace(alert, severity=Severity.WARNING, message=f"{alert.message}; Airflow will try it again") for alert in found)
-        tell(settings, context["ti"], str(context["run_id"]), warnings, is_all=False)
+        tell(settings, context["ti"], str(context["run_id"]), warnings, is_all=False, part=_part(context))
 
 
 def failure_alerts(reference: FlowReference, context: Context) -> list[Alert]:

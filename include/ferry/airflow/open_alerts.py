@@ -17,22 +17,30 @@ from ferry.config.settings import AlertSettings
 from ferry.wire.strict_json import read_as
 
 PREFIX = "ferry_open_alerts"
+# The parameters that limit what a run does.
+Part = Mapping[str, Any]
+NO_PART: Part = {}
 
 log = logging.getLogger(__name__)
 
 
-def tell(settings: AlertSettings, task: Any, run_id: str, found: Iterable[Alert], *, is_all: bool, task_id: str = "") -> None:
+def tell(
+    settings: AlertSettings, task: Any, run_id: str, found: Iterable[Alert], *, is_all: bool, part: Part = NO_PART, task_id: str = ""
+) -> None:
     """Send the alerts that the task has `found`. `is_all`: nothing else is wrong, so earlier alerts that are not in `found` are resolved.
 
-    `task`: the task instance; `task_id`: of another task of its run, whose alerts these are.
+    `part`: the parameters that limit the run; then only alerts of runs with the same limits are resolved. `task`: the task instance;
+    `task_id`: of another task of its run, whose alerts these are.
     """
     if not settings.callbacks:
         return
     place = f"{PREFIX}.{task.dag_id}.{task_id or task.task_id}"
     new = {alert.key: alert for alert in found}
     before = _tried(lambda: _read(place)) or {}
-    over = [alert for key, alert in before.items() if key not in new] if is_all else []
-    left = new if is_all else {**before, **new}
+    over = [alert for key, (alert, of) in before.items() if key not in new and part in (NO_PART, of)] if is_all else []
+    left = before | {alert.key: (alert, part) for alert in new.values()}
+    for alert in over:
+        del left[alert.key]
     kept = _tried(lambda: _keep(place, left)) if left or before else None
     ended = [resolved(alert, run_id, str(task.log_url)) for alert in over] if kept else []  # otherwise the next run would say it again
     deliver(settings, [*ended, *new.values()])
@@ -43,17 +51,18 @@ def resolved(alert: Alert, run_id: str, url: str) -> Alert:
     return replace(alert, resolved=True, message=f"resolved: {alert.message}", next_step="", run_id=run_id, url=url)
 
 
-def _keep(place: str, alerts: Mapping[str, Alert]) -> bool:
+def _keep(place: str, alerts: Mapping[str, tuple[Alert, Part]]) -> bool:
     if alerts:
-        Variable.set(place, list(map(asdict, alerts.values())), serialize_json=True)
+        Variable.set(place, [{**asdict(alert), **({"part": part} if part else {})} for alert, part in alerts.values()], serialize_json=True)
     else:
         Variable.delete(place)
     return True
 
 
-def _read(place: str) -> dict[str, Alert]:
+def _read(place: str) -> dict[str, tuple[Alert, Part]]:
     written = Variable.get(place, default=None, deserialize_json=True) or ()
-    return {alert.key: alert for alert in (read_as(Alert, document) for document in written)}
+    read = ((document.pop("part", NO_PART), read_as(Alert, document)) for document in written)
+    return {alert.key: (alert, part) for part, alert in read}
 
 
 def _tried(act: Callable[[], Any]) -> Any:

@@ -35,7 +35,7 @@ def seed(
     as_json: AsJson = False,
 ) -> None:
     """Set the positions of partitions, or declare records that Ferry did not copy. Supersedes an active run."""
-    from ferry.ledger.open_flow import open_flow
+    from ferry.ledger.open_flow import contacted_flow
     from ferry.migration.mm2_positions import read_mm2_positions
     from ferry.migration.positions import read_group_positions, read_seed_file
     from ferry.migration.seeding import declare_foreign
@@ -46,7 +46,7 @@ def seed(
     if (offsets_topic or connector) and not from_mm2:
         raise ArgumentError("--offsets-topic and --connector go with --from-mm2")
     loaded, request = load_flow(config, flow), RunRequest(flow, run_id("seed"), topics=tuple(topic or ()))
-    with open_flow(loaded) as opened:
+    with contacted_flow(loaded) as opened:
         if foreign:
             outcome = declare_foreign(opened, request, dry_run=dry_run)
         else:
@@ -85,11 +85,11 @@ def export_offsets(
     as_json: AsJson = False,
 ) -> None:
     """Print records for MirrorMaker 2's offsets topic. With these records MM2 continues where Ferry stopped."""
-    from ferry.ledger.open_flow import open_flow
+    from ferry.ledger.open_flow import contacted_flow
     from ferry.migration.exporting import export_offsets as export
 
     request = RunRequest(flow, run_id("export"), topics=tuple(topic or ()))
-    with open_flow(load_flow(config, flow)) as opened:
+    with contacted_flow(load_flow(config, flow)) as opened:
         exported = export(opened, request, offsets_topic, connector, write=write)
     parts = [
         *(f"{key.decode()}\t{value.decode()}" for key, value in exported.records),

@@ -15,7 +15,7 @@ from ferry.cli.bar import drawn, is_watched
 from ferry.cli.options import INLINE, AsJson, Config, FlowName, Follow, Master, ReportFile, Topics, follow_until, load_flow, moment, run_id
 from ferry.cli.output import Aside, Part, answer, check_report_file, complaint, notice
 from ferry.copying.request import RunRequest
-from ferry.errors import ExitCode, FerryError, worst_exit_code
+from ferry.errors import ExitCode, FerryError, error_named, worst_exit_code
 from ferry.pipeline.tables import plan_parts, report_parts, sync_line, sync_parts
 from ferry.syncs.names import SyncName
 
@@ -98,19 +98,21 @@ def sync(
     as_json: AsJson = False,
 ) -> None:
     """Do a sync now, even if it is not due yet: topics, configs, ACLs, groups and others. `all` does every sync that is enabled."""
-    from ferry.ledger.open_flow import open_flow
+    from ferry.ledger.open_flow import contacted_flow
     from ferry.pipeline.syncs import Syncs
 
     settings = load_flow(config, flow)
     names = list(SyncName) if what.value == "all" else [SyncName(what.value)]
-    with open_flow(settings) as opened:
+    with contacted_flow(settings) as opened:
         syncs = Syncs(opened, dry_run=dry_run)
         outcomes = [syncs.carry_out(name, on_request=True, unless_disabled=what.value == "all") for name in names]
     parts: list[Part] = []
     for outcome in outcomes:
         parts += sync_parts(outcome)
         parts += (Aside(f"{outcome.sync}: {text}") for text in outcome.notices)
-        parts += (complaint(f"{outcome.sync}: {failure}") for failure in outcome.failed)
+        parts += (complaint(failure if failure.what.startswith("sync ") else f"{outcome.sync}: {failure}") for failure in outcome.failed)
+    errors = [error_named(failure.error) for outcome in outcomes for failure in outcome.failed]
+    parts += (Aside(f"next: {step}") for step in dict.fromkeys(error.next_step for error in errors))
     documents = {outcome.sync: outcome.document() for outcome in outcomes}
     answer({"flow": flow, "dry_run": dry_run, "syncs": documents}, parts, as_json=as_json)
     raise typer.Exit(worst_exit_code(outcome.exit_code for outcome in outcomes))

@@ -33,10 +33,10 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Explain why a group is synced or not: its state on both sides, its translated offsets, and what a sync would do now."""
-    from ferry.ledger.open_flow import open_flow
+    from ferry.ledger.open_flow import contacted_flow
     from ferry.syncs.group_explanation import explain_group
 
-    with open_flow(load_flow(config, flow)) as opened:
+    with contacted_flow(load_flow(config, flow)) as opened:
         found = explain_group(opened, group)
     parts: list[Part] = [f"{side.cluster}: {_state(side)}" for side in (found.source, found.target)]
     parts += [f"not synced: {obstacle}" for obstacle in found.obstacles] or ["synced by runs, partition by partition:"]
@@ -62,10 +62,10 @@ def translate(
     as_json: AsJson = False,
 ) -> None:
     """Translate offsets of consumer groups to the other cluster. Writes nothing."""
-    from ferry.ledger.open_flow import open_flow
+    from ferry.ledger.open_flow import contacted_flow
     from ferry.syncs.translated_groups import translated_groups
 
-    with open_flow(load_flow(config, flow)) as opened:
+    with contacted_flow(load_flow(config, flow)) as opened:
         found = translated_groups(opened, group, reverse=reverse)
     rows = [_row(position, reverse=reverse) for position in found.positions]
     columns = ("group", "topic", "partition", "upstream_offset", "downstream_offset", "exact", "reason")

@@ -12,6 +12,8 @@ from rich.filesize import decimal
 
 from ferry.cli.output import Part, Prose
 from ferry.errors import count_of, offsets_of, some_of, span, time_text
+from ferry.monitoring.runs import told_gone
+from ferry.monitoring.schedule import told_after
 from ferry.monitoring.verdict import verdict_of
 from ferry.pipeline.tables import Table, left_out_lines
 
@@ -34,6 +36,7 @@ def status_document(found: FlowHealth, now: float) -> dict[str, Any]:
         "lacking": [{"what": lack.what, "reason": lack.reason} for lack in found.lacking],
         **{name: known[name] for name in ("stage", "stage_since", "following", "gone")},
         "left_out": list(left_out_lines(found.left_out)),
+        "left_out_records": found.left_out_records,
         "open_transactions": [entry.document() for entry in found.last_stable_lags],
         "limits_broken": known["broken"],
         "totals": found.lag.totals,
@@ -49,7 +52,7 @@ def status_parts(found: FlowHealth, *, every: bool, now: float) -> Iterator[Part
         yield Prose(f"also: {reason.text}")
     for step in dict.fromkeys(reason.next_step for reason in verdict.reasons):
         yield f"next: {step}"
-    yield from map(Prose, _notes(found, "" if every else "; ".join(reason.text for reason in verdict.reasons), every=every))
+    yield from map(Prose, _notes(found, "" if every else "; ".join(reason.text for reason in verdict.reasons), now, every=every))
     errors = {(failure.topic, failure.partition): failure.error for failure in found.stopped}
     # Heartbeats are always behind a little.
     rows = [entry for entry in found.partitions if every or (entry.lag_records and not entry.heartbeats) or _note(entry, errors)]
@@ -102,21 +105,25 @@ def _stopped(found: FlowHealth, told: str) -> Iterator[str]:
         return
     left = defaultdict[tuple[str, str], list[str]](list)
     for failure in found.stopped:
-        parts = (part for part in failure.problem.split("; ") if part not in told and " is gone" not in part)
+        parts = (
+            part
+            for part in failure.problem.split("; ")
+            if part not in told and " is gone" not in part and "=restart copies again" not in part
+        )
         left[failure.error, "; ".join(parts)].append(failure.where)
     yield from (f"STOPPED: {some_of(places)}: {error}: {problem}" for (error, problem), places in left.items() if problem)
 
 
-def _notes(found: FlowHealth, told: str, *, every: bool) -> Iterator[str]:
+def _notes(found: FlowHealth, told: str, now: float, *, every: bool) -> Iterator[str]:
     """`told`: what the verdict says."""
     if found.following is not None:
-        yield f"{found.flow} follows since {found.following['since']} until {found.following['until']}"
+        since, until = found.following["since"], found.following["until"]
+        yield f"{found.flow} follows since {since} until {until}; {told_after(until, found.next_due, now, on_arrival=found.on_arrival)}"
     if found.gone is not None:
-        when = f"since {found.gone['since']} until {found.gone['until']}"
-        yield f"run {found.gone['run_id']} should follow {when}, but it does not go on: start the next run"
+        yield told_gone(found.gone)
     if found.stage_since:
         yield f"{found.flow} is {found.stage} since {time_text(found.stage_since)}: groups are not synced"
-    yield from left_out_lines(found.left_out)
+    yield from left_out_lines(entry for entry in found.left_out if every or not entry.expected)  # the verdict names those
     if every:
         yield from map(_told, found.missing)
         yield from (f"over a limit: {broken}" for broken in found.broken)

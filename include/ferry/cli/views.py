@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 Decode = Callable[[Any, Any], Any]
 # Rows on the screen; --json and --report hold more.
 ROWS_SHOWN = 50
+# Only the target knows the rest.
+_UNREAD = (
+    "{} cannot be read, so nothing is known about it now: its positions and its runs are kept on cluster {}; "
+    "Airflow shows how its last run ended, and the Ferry page may show how far it was"
+)
 
 Every = Annotated[bool, typer.Option("--all", help="Show every partition, not only those that are behind or in trouble.")]
 Digest = Annotated[DigestKind, typer.Option(help="What the digests cover: batches as stored, or single records (slower).")]
@@ -64,11 +69,12 @@ def status(config: Config, flow: AnyFlow = None, every: Every = False, as_json: 
             try:
                 found.append(flow_status(OpenFlow(entry, clusters)))
             except FerryError as failure:  # the other flows may have clusters that answer
-                problems.append(failure)
                 unread[entry.name] = {"error": type(failure).__name__, "problem": str(failure), "next_step": failure.next_step}
+                failure.args = (str(failure) if flow else f"{entry.name}: {failure}",)
+                problems.append(failure)
     parts = chain.from_iterable(status_parts(entry, every=every, now=time.time()) for entry in found)
     if found or not (problems and as_json):
-        told = (Prose(f"{name} cannot be read, so nothing is known about it now") for name in unread)
+        told = (Prose(_UNREAD.format(name, name.partition("->")[2])) for name in unread)
         answer({"flows": [status_document(entry, time.time()) for entry in found], "unread": unread}, chain(parts, told), as_json=as_json)
     for problem in problems[1:]:
         notice(complaint(problem.named))
@@ -161,7 +167,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Compare both sides record by record. The report names every difference, and everything that could not be compared."""
-    from ferry.ledger.open_flow import open_flow
+    from ferry.ledger.open_flow import contacted_flow
     from ferry.verify.undeleted import Written, check_tombstones, write_tombstones
 
     settings = load_flow(config, flow)
@@ -170,7 +176,7 @@ def verify(
     request = VerifyRequest(flow, again or run_id("verify"), tuple(topic or ()), tuple(partition or ()), *bounds, digest)
     if tombstones:
         check_tombstones(settings, request)
-    with open_flow(settings) as opened:
+    with contacted_flow(settings) as opened:
         outcome = _carried_out(config, opened, request, master, as_json=as_json)
         written: list[Written] = []
         try:

@@ -47,6 +47,12 @@ class Progress:
             return None
         return self.records / (self.records + self.left) if self.left else 1.0
 
+    def time_left(self, left: int) -> str:
+        """How long `left` records take at this speed, in words, behind a comma; empty: there are none, or nothing is copied now."""
+        if not left or self.since is None or self.rate == 0:
+            return ""
+        return ", time left: not known yet" if self.rate is None else f", about {span(max(1.0, left / self.rate))} left"
+
     @property
     def text(self) -> str:
         done = "" if self.records is None else count_of(self.records, "record")
@@ -57,7 +63,7 @@ class Progress:
             told = [done, *([] if self.behind is None else [f"records are on the target after {_brief(self.behind)}"])]
             told += [] if self.since is None else [f"the newest records were committed {_brief(self.since)} ago"]
             return f"following: {'; '.join(filter(None, told)) or 'nothing was committed in the last minute'}"
-        told = [done + (f", about {span(max(1.0, self.left / self.rate))} left" if self.left and self.rate else "")]
+        told = [done + self.time_left(self.left or 0)]
         told += [f"the last commit was {span(self.since)} ago"] if self.since is not None and self.since > RATE_SECONDS else []
         last = (f"{shortened(name, NAME_CHARACTERS)} ({left:,})" for name, left in self.last)
         return "; ".join([*told, *([f"most left: {', '.join(last)}"] if self.last else [])])

@@ -231,15 +231,15 @@ class CopyDriver:
         self._said = text
 
     def _end_if_unreachable(self, lease: RunLease) -> None:
-        """ClusterUnreachable if a lane has waited for a cluster in vain, and this process does not reach both clusters soon."""
+        """After a lane has waited for a cluster in vain: ClusterUnreachable if this process does not reach both soon either. Superseded."""
         if not self._unreachable:
             return
         try:
             for cluster in (self._opened.source, self._opened.target):
                 cluster.require_contact()
-            with self._opened.source.connected(ClientRole.CONSUMER) as source:  # lanes of this process use it
+            with self._opened.source.connected(ClientRole.CONSUMER) as source:  # lanes of this process get it
                 source.connection.begin_anew()
-            lease.confirm(LOOK_SECONDS)  # the same for the connection to the target
+            lease.confirm(LOOK_SECONDS)  # begins the lease's connection to the target anew; those lanes share it, unless it has failed
         except ClusterUnreachable as problem:
             if problem.retry is not RetryRule.RETRY:
                 raise

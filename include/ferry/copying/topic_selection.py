@@ -1,6 +1,6 @@
 """Which of the topics that the flow's rules match a run may copy, and what people want to know about the others."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.admin.describe import TopicDescription
@@ -12,7 +12,7 @@ from ferry.ledger.run_report import PartitionFailure
 from ferry.ledger.state import FlowState
 from ferry.permissions.hidden import Hidden, hidden_topics
 from ferry.policy.naming import is_machinery
-from ferry.policy.selection import LeftOut, Selection
+from ferry.policy.selection import LeftOut, Selection, named
 
 
 def allowed_topics(  # noqa: PLR0917 - the request, the source, and its topics
@@ -32,39 +32,41 @@ def allowed_topics(  # noqa: PLR0917 - the request, the source, and its topics
 
 
 def _with_reasons(
-    flow: Flow, selection: Selection, there: Collection[str], hidden: Iterable[Hidden], copied: Collection[str]
+    flow: Flow, selection: Selection, there: Collection[str], hidden: Iterable[Hidden], copied: Set[str]
 ) -> tuple[Selection, list[PartitionFailure]]:
     """The selection with reasons for skipped topics, and with the topics that the flow names although no flow copies them.
 
     It also skips hidden topics that the flow does not need (heartbeats), and topics that the flow names and the source lacks.
     """
-    named, rules, skipped, refused = flow.named_topics if flow.copies else frozenset(), flow.topic_rules, [], []
+    wanted, rules, skipped, refused = flow.named_topics if flow.copies else frozenset(), flow.topic_rules, [], []
+    dropped = copied - named(flow.topics_exclude)  # who excludes a topic by its name means it
     for name, reason, expected in selection.skipped:
-        if name in named and reason != rules.filter.why_not(name):
+        if name in wanted and reason != rules.filter.why_not(name):
             text = f"Ferry never copies it, though topics names it: {reason}; take it out of topics, or write its records to another topic"
             refused.append(PartitionFailure(name, -1, ConfigError.__name__, text))
         else:
-            more = ", though topics names it" if name in named else _dropped(flow, reason) if name in copied else ""
+            more = f"{_NAMED}; correct topics or topics.exclude" if name in wanted else _dropped(flow, reason) if name in dropped else ""
             skipped.append(LeftOut(name, reason + more, bool(more) or expected))
     skipped += [LeftOut(f"topic {entry.name}", entry.problem, None) for entry in hidden if not entry.needed]
     seen = {*there, *(entry.name for entry in hidden)}
     gone = f"copied before, and {flow.source.alias} has no such topic any more"
-    skipped += [LeftOut(name, gone) for name in sorted({*copied} - seen - named)]
+    skipped += [LeftOut(name, gone) for name in sorted(copied - seen - wanted)]
     others = [topic for topic in there if not is_machinery(topic)]
-    lacks = f"{flow.source.alias} has no such topic, though topics names it"
-    skipped += [LeftOut(name, lacks + nearest_name(name, others), True) for name in sorted(named - seen)]
+    lacks = f"{flow.source.alias} has no such topic{_NAMED}; correct topics, or create the topic"
+    skipped += [LeftOut(name, lacks + nearest_name(name, others), True) for name in sorted(wanted - seen)]
     return Selection(selection.selected, tuple(skipped)), refused
 
 
+_NAMED = ", though topics names it"
+
+
 def _dropped(flow: Flow, reason: str) -> str:
-    """What follows the reason of a topic that was copied before."""
-    here, now, again = flow.source.alias, "", "change that back"
+    """What follows the reason of a topic that was copied before. The head keeps its position, so that a later run can go on there."""
+    now, again = "", "change that back"
     if reason.startswith("not in the property "):
-        now, again = f" (topics = {some_of(flow.topics)})", "put it back into topics"
-    return (
-        f"{now}, but it was copied before; records written to it since then are only on {here}: to have them copied, {again}; "
-        f"if it is left out on purpose, this line stays until {here} has no such topic"
-    )
+        now, again = f" (topics = {some_of(flow.topics)})", "put it back into the property topics"
+    goes_on = f"and the next run goes on where the copy stopped, as far as {flow.source.alias} still has the records"
+    return f"{now}, but it was copied before; {again}, {goes_on}; or, if it is left out on purpose, name it in topics.exclude"
 
 
 def _narrow(selection: Selection, request: RunRequest) -> Selection:

@@ -23,7 +23,7 @@ from ferry.config.providers import PROVIDERS, with_references
 from ferry.errors import ConfigError
 from ferry.imports.command_line import commands_of, read_command_line
 from ferry.imports.connectors import Joined, connectors_of, is_of_mm2, joined
-from ferry.imports.lined_documents import decoded, read_json, read_yaml
+from ferry.imports.lined_documents import Fields, decoded, read_json, read_yaml
 from ferry.imports.strimzi import KINDS, Resource
 
 # A file of a Connect worker has these; only its config providers and its topic of offsets matter.
@@ -89,29 +89,27 @@ class _Inputs:
         data = read_bytes(path)
         start = data.lstrip(b" \t\r\n")[:1]
         if start in {b"{", b"["}:
-            self._document(path, read_json(path, decoded(path, data)))
+            self._documents(path, [read_json(path, decoded(path, data))])
         elif _YAML.search(data.decode("latin-1")):
-            for document in read_yaml(path, decoded(path, data)):
-                self._document(path, document)
+            self._documents(path, list(read_yaml(path, decoded(path, data))))
         elif commands := commands_of(data.decode("utf-8", errors="replace")):
             self._commands(path, commands)
         else:
             self._properties(parse_properties(path, data))
 
-    def _document(self, path: Path, document: object) -> None:
-        if isinstance(document, dict) and "kind" in document:
-            listed = document.get("items") if document["kind"] == "List" else None
-            items = listed if isinstance(listed, list) else [document]
-            resources = [one for one in items if isinstance(one, dict) and one.get("kind") in KINDS]
-            if not resources:
-                raise ConfigError(located(path, 0, "", f"holds no resource of the kinds {' and '.join(KINDS)}"))
-            resource = Resource(path, self.secrets)
-            for one in resources:
-                self._connectors(resource.connectors(one))
-            self.found.lost += resource.lost.items()
-            if (topic := resource.offsets_topic) is not None:
-                self.offsets_topic = Entry("offsetStorageTopic", str(topic), topic.line, path)
-        else:
+    def _documents(self, path: Path, documents: Sequence[object]) -> None:
+        """The documents of a file. If some are resources of Kubernetes, those of other kinds do not matter."""
+        kinds = [one for document in documents for one in _resources(document)]
+        resources = [one for one in kinds if one["kind"] in KINDS]
+        if kinds and not resources:
+            raise ConfigError(located(path, 0, "", f"holds no resource of the kinds {' and '.join(KINDS)}"))
+        resource = Resource(path, self.secrets)
+        for one in resources:
+            self._connectors(resource.connectors(one))
+        self.found.lost += resource.lost.items()
+        if (topic := resource.offsets_topic) is not None:
+            self.offsets_topic = Entry("offsetStorageTopic", str(topic), topic.line, path)
+        for document in () if resources else documents:
             self._connectors(connectors_of(path, document))
 
     def _connectors(self, found: Iterable[PropertiesFile]) -> None:
@@ -176,6 +174,12 @@ class _Inputs:
             entries[f"{pair}.enabled"] = Entry("enabled", "true", 0)
             found.why[f"{pair}.enabled"] = "KIP-382's samples run each flow; MM2 needs this key"
         return entries
+
+
+def _resources(document: object) -> list[Fields]:
+    """The resources of Kubernetes in a document, which may be a list of them; empty if it is another document."""
+    listed = document.get("items") if isinstance(document, dict) and document.get("kind") == "List" else None
+    return [one for one in (listed if isinstance(listed, list) else [document]) if isinstance(one, dict) and "kind" in one]
 
 
 def _flows_of_samples(entries: Mapping[str, Entry], aliases: Sequence[str]) -> Sequence[str]:

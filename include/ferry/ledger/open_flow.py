@@ -146,3 +146,11 @@ def open_flow(flow: Flow) -> Iterator[OpenFlow]:
     """The flow, whose clusters are connected at the first question to them, and closed at the end."""
     with OpenClusters() as clusters:
         yield OpenFlow(flow, clusters)
+
+
+@contextmanager
+def contacted_flow(flow: Flow) -> Iterator[OpenFlow]:
+    """The same for a person who waits: both clusters are connected at once. ClusterUnreachable after ten seconds if one is away."""
+    with open_flow(flow) as opened:
+        opened.first_contact()
+        yield opened

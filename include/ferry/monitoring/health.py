@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from ferry.clusters.logs.held_back import LastStableLag
+from ferry.copying.committed import Progress
 from ferry.ledger.run_report import LossReport, PartitionFailure, Skipped
 from ferry.monitoring.lag import Lag, PartitionStatus, counted, lag_of
 from ferry.monitoring.limits import BrokenLimit
@@ -41,6 +42,7 @@ class FlowHealth:
     stage: str = "replicating"  # a ferry.ledger.recovery_record.Stage
     stage_since: int = 0  # when groups began to move, in ms; 0 while the flow replicates
     left_out: tuple[Skipped, ...] = ()  # topics that it does not copy
+    left_out_records: int | None = None  # of those that people expect to be copied: what the source has and no run copied. None: not known
     losses: tuple[LossReport, ...] = ()  # those that nobody acknowledged
     expired: tuple[LossReport, ...] = ()  # those that no run has written down yet
     missing: tuple[Missing, ...] = ()  # a look after a run does not look for it
@@ -55,6 +57,11 @@ class FlowHealth:
     last_verify: Mapping[str, Any] | None = None  # the newest report
     held_groups: Mapping[str, Any] | None = None  # as in runs
     records_per_second: float | None = None  # how fast the last runs copied
+    commits: Progress | None = None  # of the run that copies now, in the last minute. None: no run does, or nobody looked
+    commits_left: int = 0  # how many records this run has still to copy; 0: not known
+    seeded: str | None = None  # when the last seed began (ISO)
+    next_due: float | None = None  # when the next run of the schedule is due, in seconds since the epoch
+    on_arrival: bool = False  # runs also begin when records arrive
     interval_seconds: float | None = None  # of the schedule
     config: str = "mm2.properties"  # the path of the file
     read: bool = True  # False: its clusters were never read

@@ -24,6 +24,7 @@ class PartitionStatus:
     log_start: int  # the first offset that the source still has
     retention_seconds: float | None = None  # after this time the source drops a record. None: never by time
     heartbeats: bool = False  # it holds heartbeats
+    series: str = ""  # the run whose seed set the position; empty: the first position
 
     @property
     def age_unknown(self) -> bool:

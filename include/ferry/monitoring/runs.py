@@ -11,6 +11,7 @@ from datetime import datetime
 from itertools import zip_longest
 from typing import Any
 
+from ferry.copying.committed import Progress
 from ferry.errors import ArgumentError, ClusterUnreachable, span, time_text
 from ferry.ledger.run_summary import RunState
 from ferry.ledger.sync_outcome import NOT_DUE
@@ -27,6 +28,8 @@ _WITHOUT_RESULT = frozenset({RunState.RUNNING, RunState.FOLLOWING, ""})
 # Ids of tasks of a flow's DAG; the ids of syncs begin with SYNC_TASKS.
 COPY_TASK, ANNOUNCE_TASK, LIMITS_TASK = "copy_records", "announce_topics", "check_limits"
 REPORT_TASK, SYNC_TASKS = "report_outcome", "sync_"
+# The ids of seeds begin so. The runs topic has them too, but they copy nothing.
+_SEED = "seed__"
 _AIRFLOW_RUNS, _AIRFLOW_FAILED = frozenset({"queued", "running"}), "failed"
 
 
@@ -54,7 +57,17 @@ class DagRunFacts:
 
 def tells_health(run: Mapping[str, Any]) -> bool:
     """Whether the run says something about the flow's health."""
-    return run["state"] not in NO_NEWS
+    return run["state"] not in NO_NEWS and not run["run_id"].startswith(_SEED)
+
+
+def newest_run(runs: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """The first of `runs` that is no seed."""
+    return next((dict(run) for run in runs if not run["run_id"].startswith(_SEED)), None)
+
+
+def last_seed(runs: Iterable[Mapping[str, Any]]) -> str | None:
+    """When the last seed of `runs`, newest first, began (ISO); None: there is none."""
+    return next((run["started"] for run in runs if run["run_id"].startswith(_SEED)), None)
 
 
 def judged(run: dict[str, Any]) -> dict[str, Any]:
@@ -169,11 +182,24 @@ def ago(run: Mapping[str, Any], now: float) -> str:
     return f" {span(seconds)} ago" if seconds >= 0 else ""
 
 
-def told_under_way(run: Mapping[str, Any], now: float) -> str:
-    """In words. The id of a run in Airflow looks like a time, but it is not the time when the run began."""
+def told_under_way(run: Mapping[str, Any], now: float, commits: Progress | None = None, left: int = 0) -> str:
+    """In words. The id of a run in Airflow looks like a time, but it is not the time when the run began.
+
+    `commits`: those of the last minute; None: nobody looked. `left`: how many records the run has still to copy; 0: not known.
+    """
     started = run.get("started")
     began = f"{ago(run, now)}, at {time_text(round(datetime.fromisoformat(started).timestamp() * 1000))}," if started else ""
-    return f"a run began{began} and has not ended (id {run['run_id']})"
+    if commits is not None and commits.since is not None:
+        return f"a run is copying{commits.time_left(left)}: it began{began.removesuffix(',')} (id {run['run_id']})"
+    if run.get("airflow_state") == "running":
+        return f"a run is under way: it began{began.removesuffix(',')} (id {run['run_id']})"
+    idle = "" if commits is None else "; it committed nothing in the last minute"
+    return f"a run began{began} and has not ended (id {run['run_id']}){idle}"
+
+
+def told_gone(run: Mapping[str, Any]) -> str:
+    """What happened to the run, of `FlowHealth.gone`, and what to do."""
+    return f"run {run['run_id']} should follow since {run['since']} until {run['until']}, but it does not go on: start the next run"
 
 
 def whole_problem(failure: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from ferry.ledger.open_flow import OpenFlow, open_flow
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.run_summary import DAYS_KEPT, KEY_PREFIX, LAG_PREFIX, RunLag, RunState, RunSummary, decode_run_part, state_of, sync_counts
 from ferry.ledger.runs_topic import RUN_DAYS, VERIFY_PREFIX, RunOpened, RunRecords, fold_run_record, following, follows, recent_records
-from ferry.monitoring.runs import empty_run, held_groups, judged
+from ferry.monitoring.runs import empty_run, held_groups, judged, newest_run
 from ferry.syncs.names import SyncName, not_enabled
 from ferry.verify import results_topic
 from ferry.verify.verify_report import VerifyReport
@@ -36,6 +36,7 @@ class RecentRuns:
     document: dict[str, Any]  # the document of read_runs
     following: RunOpened | None = None  # the run that should follow now
     ended: int = -1  # when the newest summary was written, in ms
+    copying: RunOpened | None = None  # the newest run, if it copies and does not follow
 
     def without_proof(self) -> "RecentRuns":
         """The runs if no run proves that it follows."""
@@ -77,7 +78,9 @@ def recent_runs(records: Iterable[InternalRecord], where: str, now: float) -> Re
     others = [_unsummarised(run_id, run, read.open_state(run_id)) for run_id, run in read.runs.items() if run_id not in read.summaries]
     found = sorted(map(judged, summarised + others), key=lambda run: (run["started"] or "", run["run_id"]), reverse=True)
     document = {"runs": found[:RUNS_KEPT], "verifies": list(_verifies(read.verifies, where)), "unreadable": read.unreadable}
-    return RecentRuns(document, following(read.runs, now), read.ended)
+    newest = newest_run(found)
+    copying = newest is not None and newest["state"] == RunState.RUNNING and read.runs[newest["run_id"]].opened
+    return RecentRuns(document, following(read.runs, now), read.ended, copying or None)
 
 
 class _ByRun:

@@ -3,6 +3,7 @@
 A partition counts as stopped if the plan of a snapshot says that the next run will not copy it.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,27 +17,30 @@ from ferry.clusters.net.partitions import TopicPartition
 from ferry.clusters.open_cluster import OpenCluster
 from ferry.config import Flow
 from ferry.config.settings import DEADLINE_SECONDS
+from ferry.copying.committed import RATE_SECONDS, Committed, Progress
 from ferry.copying.last_stable_lag import last_stable_lags
 from ferry.copying.partition_plan import PartitionFacts, PartitionPlan, plan_partitions
-from ferry.copying.request import RunRequest
+from ferry.copying.request import LATEST, RunRequest
 from ferry.copying.run_liveness import RunProof
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
 from ferry.errors import AuthenticationFailed, ClusterUnreachable, PositionDisagrees, SourceTruncated, TargetTooNarrow
+from ferry.ledger.formats import place_of
 from ferry.ledger.losses import read_losses, unacknowledged
 from ferry.ledger.open_flow import OpenFlow
-from ferry.ledger.receipts import Receipt
+from ferry.ledger.receipts import Receipt, decode_receipt, run_of
 from ferry.ledger.recovery_record import Stage
 from ferry.ledger.run_report import PartitionFailure, RunReport, Skipped, loss_report
 from ferry.ledger.run_summary import DAYS_KEPT
 from ferry.ledger.runs_topic import last_end
 from ferry.ledger.state import RecoveryRecord
+from ferry.ledger.topic_ids import id_of
 from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lag import PartitionStatus
 from ferry.monitoring.limits import BrokenLimit, broken_limits
 from ferry.monitoring.missing_reading import read_missing
-from ferry.monitoring.runs import copy_speed, last_ended
+from ferry.monitoring.runs import copy_speed, last_ended, last_seed, newest_run
 from ferry.monitoring.runs_reading import read_recent
-from ferry.monitoring.schedule import last_due, longest_pause
+from ferry.monitoring.schedule import last_due, longest_pause, next_due
 from ferry.pipeline.run_plan import RunPlan
 from ferry.wire.ranges import NO_END, end_of_range_at, within
 from ferry.wire.ranges import size as held
@@ -67,18 +71,35 @@ def whole_status(opened: OpenFlow) -> FlowHealth:
     gone = proof is not None and not proof.comes()
     known = (recent.without_proof() if gone else recent).document
     missed = overdue_run(opened, recent.ended)
+    copying = recent.copying
+    whole = copying is not None and copying.bound == LATEST and not copying.topics
     return replace(
         status,
         following=None if gone else follows,
         gone=follows if gone else None,
         last_run=last_ended(known["runs"]),
-        newest_run=next(iter(known["runs"]), None),
+        newest_run=newest_run(known["runs"]),
+        commits=None if copying is None else commits_of(opened, copying.run_id),
+        commits_left=status.lag.records if whole else 0,
+        seeded=last_seed(known["runs"]),
+        next_due=next_due(flow.schedule, clock.time()),
+        on_arrival=flow.copies and bool(flow.watch_seconds),
         last_verify=next(iter(known["verifies"]), None),
         held_groups=known["held"],
         records_per_second=copy_speed(known["runs"]),
         interval_seconds=longest_pause(flow.schedule),
         broken=status.broken if missed is None else (missed, *status.broken),
     )
+
+
+def commits_of(opened: OpenFlow, run_id: str) -> Progress:
+    """What the run committed in the last minute, by the ledger."""
+    topic, now, committed = opened.flow.ledger_topic, clock.time(), Committed()
+    reader, own = opened.target.reader(), json.dumps(run_id).encode()
+    for record in reader.read(topic, reader.offsets_at(topic, round((now - RATE_SECONDS) * 1000)), complete=False):
+        if record.value and run_of(record.value) == own:
+            committed.add(decode_receipt(record.key, record.value, place_of(opened.flow.target, topic)), record.timestamp / 1000)
+    return committed.progress(now)
 
 
 def overdue_run(opened: OpenFlow, last_ended: int) -> BrokenLimit | None:
@@ -105,7 +126,8 @@ def read_flow(opened: OpenFlow) -> tuple[FlowHealth, FlowSnapshot, tuple[Receipt
     found = read_losses(opened, seen.state.flow.losses if seen.state.flow else None)
     losses = tuple(loss_report(loss) for loss in unacknowledged(found.losses, seen.state))
     kept = {TopicPartition(entry.topic, entry.partition): entry.retention_seconds for entry in status.partitions}
-    return replace(status, losses=losses, missing=read_missing(opened, seen.facts, found.gaps, kept)), seen, found.losses
+    missing, left_out_records = read_missing(opened, seen.facts, found.gaps, kept), _left_out_records(opened.source.admin, seen)
+    return replace(status, losses=losses, missing=missing, left_out_records=left_out_records), seen, found.losses
 
 
 def status_after_run(opened: OpenFlow, report: RunReport | None = None, idle: RunPlan | None = None) -> FlowHealth:
@@ -162,6 +184,18 @@ def _seen(opened: OpenFlow, known: RunPlan | None = None, *, for_a_run: bool) ->
     )
 
 
+def _left_out_records(source: ClusterAdmin, seen: FlowSnapshot) -> int | None:
+    """As of FlowHealth. Asks the source only if there are such topics. What another topic of the same name had does not count."""
+    found = {entry.topic: seen.source_topics.get(entry.topic) for entry in seen.selection.skipped if entry.expected}
+    keys = {TopicPartition(name, number): id_of(topic) for name, topic in found.items() if topic for number in range(topic.partitions)}
+    if not keys:
+        return None
+    (ends, problems), (starts, more) = source.end_offsets(keys), source.earliest_offsets(keys)
+    heads = {key: seen.state.heads[key] for key in keys & seen.state.heads.keys()}
+    done = {key: head.position for key, head in heads.items() if head.source_topic_id == keys[key]}
+    return None if problems or more else sum(max(0, ends[key] - max(starts[key], done.get(key, 0))) for key in keys)
+
+
 def _stage(record: RecoveryRecord | None) -> tuple[str, int]:
     """The stage of the flow's recovery, and since when."""
     return (Stage.REPLICATING.value, 0) if record is None or record.stage == Stage.REPLICATING else (record.stage, record.since)
@@ -207,6 +241,7 @@ def partition_status(
         headroom_seconds=headroom,
         open_transaction_at=open_at,
         log_start=facts.log_start,
+        series=facts.head.series if facts.head else "",
         retention_seconds=retention,
         heartbeats=heartbeats,
     )

@@ -2,9 +2,9 @@
 
 Everything that shows people the state of a flow uses it: `ferry status`, `ferry watch`, the report of a run, the Ferry page.
 
-The word is the worst that applies: unreachable (nothing is known), then loss, failing, missing, paused, never ran, lagging, queued,
-healthy. The verdict holds every reason, the worst first, so that no reason hides another. Only the page asks Airflow, so only it knows what
-is paused or queued.
+The word is the worst that applies: unreachable (nothing is known), then loss, failing, missing, paused, never ran, lagging, queued, left
+out, healthy. The verdict holds every reason, the worst first, so that no reason hides another. Only the page asks Airflow, so only it knows
+what is paused or queued.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,19 +18,28 @@ from ferry.clusters.net.partitions import grouped
 from ferry.config.flow import flow_command, with_commands
 from ferry.config.settings import HEADROOM_SECONDS, LAG_SECONDS
 from ferry.copying.request import LATEST, SILENT_SECONDS
-from ferry.errors import CopiesDiffer, ExitCode, PartitionUnavailable, SourceDataLost, TransactionHangs, count_of, error_named, span
-from ferry.ledger.run_report import PartitionFailure
+from ferry.errors import (
+    CopiesDiffer,
+    ExitCode,
+    SourceDataLost,
+    TransactionHangs,
+    count_of,
+    error_named,
+    some_of,
+    span,
+)
 from ferry.ledger.run_summary import RunState
 from ferry.monitoring.health import FlowHealth
+from ferry.monitoring.lacking import NAMED, copies_gone, is_unread, left_out_topics, not_counted, up_to_date
 from ferry.monitoring.limits import RUN_NOW, BrokenLimit, step_of
 from ferry.monitoring.missing import Missing, backfill_command, missing_by_topic
 from ferry.monitoring.runs import UNDER_WAY, ago, could_not_reach, failed_syncs, seconds_since, told_under_way, whole_problem
+from ferry.monitoring.schedule import minute, told_next
+from ferry.wire.strict_json import parse_time
 
 # The lag of a flow that runs on time stays below this many intervals of its schedule.
 INTERVALS_BEHIND = 2
 UP_TO_DATE = "up to date"
-# A reason holds at most this many names, and the number of the others.
-NAMED = 3
 
 
 class Health(StrEnum):
@@ -42,6 +51,7 @@ class Health(StrEnum):
     NEVER_RAN = "never_ran"
     LAGGING = "lagging"
     QUEUED = "queued"
+    LEFT_OUT = "left_out"
     HEALTHY = "healthy"
     UNKNOWN = "unknown"
 
@@ -56,6 +66,7 @@ _TOLD = {
     Health.NEVER_RAN: ("never ran", ExitCode.PARTLY_FAILED),
     Health.LAGGING: ("lags", ExitCode.PARTLY_FAILED),
     Health.QUEUED: ("waits", ExitCode.DONE),
+    Health.LEFT_OUT: ("is healthy, but", ExitCode.DONE),
     Health.HEALTHY: ("is healthy", ExitCode.DONE),
     Health.UNKNOWN: ("is unknown", ExitCode.OTHER),
 }
@@ -92,7 +103,6 @@ class Verdict:
     reasons: tuple[Reason, ...] = ()
     behind: str = ""  # how far the flow is behind ("up to date"); empty: not known, as below
     last_run: str = ""  # what the last run did
-    not_copied: str = ""  # topics that people expect to be copied, and that are not, in words; empty: there are none
 
     @property
     def next_step(self) -> str:
@@ -107,25 +117,39 @@ class Verdict:
         return self.reasons[0].word if self.reasons else ""
 
     @property
+    def not_copied(self) -> str:
+        """How many topics that people expect to be copied are not, in words; empty: none."""
+        return next((reason.word for reason in self.reasons if reason.health is Health.LEFT_OUT), "")
+
+    @property
     def exit_code(self) -> ExitCode:
         return _TOLD[self.health][1]
 
+    @property
+    def _rest(self) -> str:
+        """How far the flow is behind, beside its worst reason."""
+        if self.health is Health.MISSING:
+            return self.behind and f"besides these, {self.behind}"
+        if not self.reasons or self.behind != UP_TO_DATE:
+            return self.behind
+        others = "the other topics are" if self.health is Health.LEFT_OUT else "otherwise"
+        return "" if self.health is Health.NEVER_RAN else f"{others} {self.behind}"
+
     def __str__(self) -> str:
         """One line."""
-        otherwise = "" if self.health is Health.NEVER_RAN else f"otherwise {self.behind}"
-        behind = otherwise if (self.reasons or self.not_copied) and self.behind == UP_TO_DATE else self.behind
-        told = "; ".join(filter(None, (self.not_copied, behind, self.last_run)))
-        word = "" if self.word else f" {_TOLD[self.health][0]}"
-        first = f"{self.flow}{word}{': ' if self.reasons else ''}{self.reasons[0].text if self.reasons else ''}"
-        joint = "; " if self.health is not Health.HEALTHY else ", but " if self.not_copied else ", "
-        return f"{first}{told and joint}{told}"
+        left_out = self.health is Health.LEFT_OUT
+        told = "; ".join(filter(None, ("" if left_out else self.not_copied, self._rest, self.last_run)))
+        state = "" if self.word and not left_out else f" {_TOLD[self.health][0]}"
+        if not self.reasons:
+            return f"{self.flow}{state}{told and ', '}{told}"
+        return f"{self.flow}{state}{'' if left_out else ':'} {self.reasons[0].text}{told and '; '}{told}"
 
     @property
     def after_run(self) -> str:
         """One line for the end of a run. A run does not look for what a seed left out, so it calls no flow healthy or up to date."""
-        if self.health is not Health.HEALTHY:
+        if self.health not in {Health.HEALTHY, Health.LEFT_OUT}:
             return str(self)
-        without = self.not_copied and f"{self.not_copied}; "
+        without = f"{self.reasons[0].text}; " if self.reasons else ""
         if self.behind == UP_TO_DATE:
             return f"{self.flow}: {without}{'otherwise ' if without else ''}{_NOTHING_LEFT}"
         return f"{self.flow}: {without}{self.behind}" if without else f"{self.flow} is {self.behind}"
@@ -149,7 +173,7 @@ def verdict_of(health: FlowHealth, now: float) -> Verdict:
     if not reasons and not health.read:
         return Verdict(health.flow, Health.UNKNOWN, (Reason(Health.UNKNOWN, "nothing was read yet", ""),))
     word, behind = reasons[0].health if reasons else Health.HEALTHY, _behind(health)
-    return Verdict(health.flow, word, reasons, behind, last_run, _not_copied(health) if behind else "")
+    return Verdict(health.flow, word, reasons, behind, last_run)
 
 
 def _behind(health: FlowHealth) -> str:
@@ -159,9 +183,9 @@ def _behind(health: FlowHealth) -> str:
         return ""
     oldest = f", the oldest {span(lag.seconds)} old" if lag.seconds >= 0 else ""
     behind = f"{count_of(lag.records, 'record')} behind{oldest}" if lag.records else UP_TO_DATE
-    fine = _fine(health) if health.stopped and lag.records else []
+    fine = up_to_date(health)
     rest = "the rest is " if not_counted(health) else ""
-    return f"{rest}{behind}{'; up to date: ' if fine else ''}{_named(fine, len(fine), ', ')}"
+    return f"{rest}{behind}{fine and '; up to date: '}{fine}"
 
 
 def told_run(run: Mapping[str, Any] | None, now: float) -> str:
@@ -182,7 +206,7 @@ def _last_run(health: FlowHealth, now: float, lags: bool) -> str:
     """
     told, run, lag, newest = told_run(health.last_run, now), health.last_run, health.lag, health.newest_run
     running = newest is not None and newest["state"] == RunState.RUNNING
-    goes_on = told_under_way(newest, now) if newest is not None and running else ""
+    goes_on = told_under_way(newest, now, health.commits, health.commits_left) if newest is not None and running else ""
     if run is None:
         return goes_on
     counts = run["newest"] and run["state"] == RunState.DONE and run["bound"] == LATEST
@@ -192,29 +216,6 @@ def _last_run(health: FlowHealth, now: float, lags: bool) -> str:
         told += f"; the lag has grown by {lag.records - left:,} since" if left < lag.records else ""
     early = f"run {run['superseded']} ended early, because a newer run, or a command, took the flow over" if run["superseded"] else ""
     return "; ".join(filter(None, (told, early, goes_on)))
-
-
-def _not_copied(health: FlowHealth) -> str:
-    names = [entry.what for entry in health.left_out if entry.expected]
-    total = len(names) + health.left_out_cut
-    told = f"{count_of(total, 'topic')} {'is' if total == 1 else 'are'} not copied: {_named(names, total, ', ')}"
-    return told if names else ""
-
-
-def _fine(health: FlowHealth) -> list[str]:
-    """The topics of which everything is copied; none if the list of stopped partitions is cut."""
-    not_fine = {entry.topic for entry in health.counted if entry.lag_records}
-    not_fine |= {entry.topic for entry in (*health.losses, *health.expired)} | {entry.topic for entry in health.missing}
-    not_fine |= {entry.topic for entry in health.stopped} | {entry.topic for entry in health.held}
-    return [] if health.stopped_cut else sorted({entry.topic for entry in health.counted} - not_fine)
-
-
-def not_counted(health: FlowHealth) -> list[str]:
-    """What the lag leaves out, in words: topics and partitions that could not be read, and records behind transactions."""
-    unread = [failure.where for failure in health.stopped if _is_unread(failure)]
-    waiting = sum(entry.waiting for entry in health.held)
-    found = [f"unknown for {_named(unread, len(unread), ', ')}"] if unread else []
-    return found + ([f"{count_of(waiting, 'record')} behind an open transaction"] if waiting else [])
 
 
 def _unreachable(health: FlowHealth, _: float) -> Iterator[Reason]:
@@ -234,8 +235,15 @@ def _losses(health: FlowHealth, _: float) -> Iterator[Reason]:
         yield Reason(Health.LOSS, f"{what}: {_named([loss.where for loss in health.losses], total)}", steps, Step.ACK_LOSS)
     if health.expired and not _goes_on(health.newest_run):  # a run may have read these records before they were deleted
         what = _LOST["loss"].format(count_of(sum(loss.records for loss in health.expired), "record"))
-        step = f"{_RUN}: it copies what is left, and the ledger names the loss"
-        yield Reason(Health.LOSS, f"{what}: {_named([loss.where for loss in health.expired], len(health.expired))}", step, Step.RUN)
+        text = f"{what}: {_named([loss.where for loss in health.expired], len(health.expired))}"
+        places = {(loss.topic, loss.partition) for loss in health.expired}
+        open_there = next((held for held in health.last_stable_lags if (held.topic, held.partition) in places), None)
+        if open_there is None:
+            yield Reason(Health.LOSS, text, f"{_RUN}: it copies what is left, and the ledger names the loss", Step.RUN)
+        else:
+            where = f"{open_there.held.topic}-{open_there.partition} on {open_there.cluster}"
+            step = f"end the transaction that is open in {where}, because a run copies nothing of it before: {open_there.remedy}"
+            yield Reason(Health.LOSS, f"{text}; what is left waits for an open transaction", step)
 
 
 def _failing(health: FlowHealth, now: float) -> Iterator[Reason]:
@@ -265,19 +273,10 @@ def _stopped(health: FlowHealth) -> Iterator[Reason]:
         places = _named([failure.where for failure in found], total, ", ")
         what = "topic" if all(failure.partition < 0 for failure in found) else "partition"
         gist = found[0].problem.partition("; ")[0]  # without details and remedies
-        text = f"{count_of(total, what)} stopped ({error}): {places}: {gist}{_copies_gone(health, found)}"
-        text += "; how far behind: unknown" if any(map(_is_unread, found)) else ""
-        yield Reason(Health.FAILING, text, error_named(error).next_step)
-
-
-def _copies_gone(health: FlowHealth, stopped: Iterable[PartitionFailure]) -> str:
-    """What is gone with the remote topics of these partitions, and how much of it the source still has, where it is known."""
-    source, _, target = health.flow.partition("->")
-    gone = {(failure.topic, failure.partition): "(the source " in failure.problem for failure in stopped if " is gone" in failure.problem}
-    known = [row for row in health.partitions if gone.get((row.topic, row.partition))]
-    kept = count_of(sum(max(0, row.position - row.log_start) for row in known), "record")
-    has = f", and {source} still has {'at least ' if health.stopped_cut else ''}{kept} of them" if known else ""
-    return f"; the copies on {target} are gone{has}" if gone else ""
+        text = f"{count_of(total, what)} stopped ({error}): {places}: {gist}{copies_gone(health, found)}"
+        text += "; how far behind: unknown" if any(map(is_unread, found)) else ""
+        step = error_named(error).next_step.replace("these topics", some_of(list(dict.fromkeys(failure.topic for failure in found)), NAMED))
+        yield Reason(Health.FAILING, text, step)
 
 
 def _failed_run(health: FlowHealth, now: float) -> Iterator[Reason]:
@@ -336,27 +335,34 @@ def _missing(health: FlowHealth, now: float) -> Iterator[Reason]:
     records = f"{count_of(sum(topics.values()), 'record')} missing in {count_of(len(topics), 'topic')}"
     obstacle = next((entry.obstacle for entry in health.missing if entry.obstacle), "their times could not be read: try again")
     command = backfill_command(flow_command("backfill", health.flow, health.config), health.missing, now)
-    text = f"{records}: {_named(list(topics), len(topics), ', ')} ({_BY_SEED}{_dropped(health.missing, now)})"
+    seeded = "" if health.seeded is None else f", last used {minute(parse_time(health.seeded))}"
+    text = f"{records}: {_named(list(topics), len(topics), ', ')} ({_BY_SEED.format(seeded)}; {_if_meant(health.missing, now)})"
     yield Reason(Health.MISSING, text, command or obstacle, Step.BACKFILL if command else None)
 
 
-def _dropped(missing: Iterable[Missing], now: float) -> str:
-    """When the source drops the first of them."""
+def _if_meant(missing: Iterable[Missing], now: float) -> str:
+    """What a person does who wanted this, and when the source drops the first of them."""
     first = min((entry.dropped_at for entry in missing if entry.dropped_at is not None), default=None)
-    if first is None:
-        return ""
-    return f"; the source drops the first of them in {span(first - now)}" if first > now else "; the source may drop them at any moment"
+    when = "" if first is None else f", the first of them in {span(first - now)}" if first > now else ", which may be at any moment"
+    return f"if that was meant, do nothing: they count as missing until the source drops them{when}"
 
 
 def _idle(health: FlowHealth, now: float) -> Iterator[Reason]:
     """No run comes, or none ever came."""
     newest = health.newest_run
     if health.paused:
-        step = "unpause the DAG in Airflow: runs then start by its schedule"
-        yield Reason(Health.PAUSED, "its DAG is paused, so no run starts", step, Step.UNPAUSE)
+        yield Reason(Health.PAUSED, "its DAG is paused, so no run starts", _unpause(health, now), Step.UNPAUSE)
     begins = newest is not None and _goes_on(newest) and seconds_since(newest, now) < SILENT_SECONDS
     if not (health.ran or health.last_run is not None or begins):
-        yield Reason(Health.NEVER_RAN, "nothing was copied yet", f"{_RUN}; if its DAG is paused in Airflow, unpause it", Step.RUN)
+        yield Reason(Health.NEVER_RAN, "nothing was copied yet", f"{_RUN}; {_PAUSED}", Step.RUN)
+
+
+def _unpause(health: FlowHealth, now: float) -> str:
+    """What to do about a pause. Airflow creates the latest run that was due as soon as the DAG is unpaused, of a new DAG too."""
+    if health.next_due is None:
+        return "unpause the DAG in Airflow; a run that somebody starts waits until then"
+    due = "if a run was due meanwhile, it" if health.ran or health.last_run is not None else "the run that was due last"
+    return f"unpause the DAG in Airflow: {due} then starts at once, and the {told_next(health.next_due, now)}"
 
 
 def _queued(health: FlowHealth, now: float) -> Iterator[Reason]:
@@ -396,19 +402,29 @@ def _groups(health: FlowHealth, _: float) -> Iterator[Reason]:
         return
     total, named = health.held_groups["total"], [f"{entry['what']}, because {entry['reason']}" for entry in health.held_groups["named"]]
     word = f"{count_of(total, 'group')} not synced"  # no record lags
-    yield Reason(Health.LAGGING, f"{word}: {_named(named, total)}", _FREE_GROUPS, word=word)
+    source, target = health.flow.split("->", 1)
+    outcome = f"after a failover, such a group goes on at its offsets on {target}, not at those from {source}, and reads records again"
+    yield Reason(Health.LAGGING, f"{word}: {_named(named, total)}; {outcome}", _FREE_GROUPS, word=word)
+
+
+def _left_out(health: FlowHealth, _: float) -> Iterator[Reason]:
+    known = health.problem is None or not health.problem.unreachable  # what was read before may be wrong now
+    if known and (found := left_out_topics(health)) is not None:
+        yield Reason(Health.LEFT_OUT, found.text, found.next_step, word=found.word)
 
 
 _JUDGES: tuple[Callable[[FlowHealth, float], Iterator[Reason]], ...] = (
-    _unreachable, _losses, _failing, _missing, _idle, _lagging, _groups, _queued,
+    _unreachable, _losses, _failing, _missing, _idle, _lagging, _groups, _queued, _left_out,
 )  # fmt: skip
 _NOTHING_LEFT = "nothing is left to copy; ferry status also looks for records that a seed left out"
-_BY_SEED = "somebody told Ferry, with ferry seed, to go on behind them, so no run copies them; a backfill does, and copies nothing twice"
+_BY_SEED = "somebody told Ferry to skip them, with ferry seed{}, so no run copies them; a backfill does, and copies nothing twice"
 _LAST_RUN = "the last run "
 _RUN = "start a run now, in Airflow or with ferry run"
+_PAUSED = "if its DAG is paused in Airflow, unpause it first: a run of a paused DAG waits"
 _READ_LOG = f"read the log of that task in Airflow; if what it names is over, {_RUN}"
 _FREE_GROUPS = (
-    "either stop the members there, and the next sync writes the group; or, if they belong there, leave the group out with groups.exclude"
+    "if the members run there by mistake, stop them, and the next sync writes the group; "
+    "if the application was moved there, leave the group out with groups.exclude"
 )
 _RUN_MORE = "see whether runs are under way, and how long they take; run more often, or raise ferry.max.rate.mb if it is set"
 # By the kind of a loss: what happened.
@@ -418,11 +434,6 @@ _LOST_IN_ANY_WAY = "lost for good: {}"
 
 def _goes_on(run: Mapping[str, Any] | None) -> bool:
     return run is not None and run["state"] in UNDER_WAY
-
-
-def _is_unread(failure: PartitionFailure) -> bool:
-    """Whether the lag leaves it out: a whole topic, or a partition whose end nobody could read."""
-    return failure.partition < 0 or failure.error == PartitionUnavailable.__name__
 
 
 def _beyond(broken: Sequence[BrokenLimit]) -> str:

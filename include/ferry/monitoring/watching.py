@@ -4,7 +4,7 @@ A frame is computed from one look and the look before (pure). The speed of a flo
 reads as much as a plan does. A look at a cluster that does not answer ends after the cluster's time-outs, and has a problem.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
@@ -15,8 +15,9 @@ from ferry.errors import FerryError, count_of
 from ferry.ledger.open_flow import open_flow
 from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lag import Lag, lag_of
+from ferry.monitoring.runs import told_gone
 from ferry.monitoring.status import flow_status, status_after_run
-from ferry.monitoring.verdict import verdict_of
+from ferry.monitoring.verdict import Verdict, verdict_of
 from ferry.wire.strict_json import parse_time
 
 TOPICS_SHOWN = 8
@@ -37,11 +38,12 @@ UNKNOWN = -1.0
 
 @dataclass(frozen=True)
 class Look:
-    """One read of a flow at `at` (s since the epoch). `problem`: why it failed; `health` is then what was known before."""
+    """One read of a flow, that ended at `at` (s since the epoch). `problem`: why it failed; `health` is then what was known before."""
 
     at: float
     health: FlowHealth
     problem: str = ""
+    began: float = 0.0  # when it began: a cluster that does not answer did not do so then
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
     """What to show after `look`. `before`: the frame that is shown now; `earlier`: the last look that did not fail."""
     health = look.health
     if look.problem:  # older numbers are not shown: they may be wrong now
-        since = before.since if before is not None and before.state == UNREACHABLE else look.at
+        since = before.since if before is not None and before.state == UNREACHABLE else look.began
         return FlowFrame(health.flow, look.at, UNREACHABLE, since, look.problem, run=health.newest_run, losses=health.losses_total)
     copied, produced = _rates(look, earlier)
     moved_at = look.at if copied else before.moved_at if before is not None else None
@@ -100,7 +102,6 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
     lags = {topic: lag_of(entries) for topic, entries in grouped((entry.topic, entry) for entry in health.counted).items()}
     topics = [TopicLag(topic, found.records, found.seconds, _headroom(found)) for topic, found in lags.items() if found.records]
     topics.sort(key=lambda entry: (-entry.records, entry.topic))
-    unread = f"headroom is unknown for {count_of(lag.unknown_ages, 'partition')}: Ferry could not read the first uncopied record"
     verdict = verdict_of(health, look.at)
     return FlowFrame(
         health.flow,
@@ -116,7 +117,7 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
         topics=tuple(topics[:TOPICS_SHOWN]),
         lagging_topics=len(topics),
         losses=health.losses_total,
-        warnings=(*(reason.text for reason in verdict.reasons[1:]), *((unread,) if lag.unknown_ages else ())),  # the verdict has the first
+        warnings=tuple(_warnings(health, verdict)),
         health=verdict.health.value,
         word=verdict.word,
         verdict=str(verdict),
@@ -125,6 +126,15 @@ def frame(look: Look, before: FlowFrame | None = None, earlier: Look | None = No
         outage_seconds=_outage(look, state, before),
         moved_at=moved_at,
     )
+
+
+def _warnings(health: FlowHealth, verdict: Verdict) -> Iterator[str]:
+    """What the first line does not say: it has the first reason."""
+    yield from (reason.text for reason in verdict.reasons[1:])
+    if unread := health.lag.unknown_ages:
+        yield f"headroom is unknown for {count_of(unread, 'partition')}: Ferry could not read the first uncopied record"
+    if health.gone is not None:
+        yield told_gone(health.gone)
 
 
 def _state(health: FlowHealth, now: float, moved_at: float | None) -> str:
@@ -159,7 +169,7 @@ def _rates(look: Look, earlier: Look | None) -> tuple[float | None, float | None
     then = {(entry.topic, entry.partition): entry for entry in earlier.health.counted}
     pairs = [(then[key], entry) for entry in look.health.counted if (key := (entry.topic, entry.partition)) in then]
     seconds = look.at - earlier.at
-    copied = sum(max(0, now.position - old.position) for old, now in pairs)
+    copied = sum(max(0, now.position - old.position) for old, now in pairs if now.series == old.series)  # a seed copies nothing
     produced = sum(max(0, now.end - old.end) for old, now in pairs)
     return copied / seconds, produced / seconds
 
@@ -175,6 +185,7 @@ class FlowWatcher:
         self.frame: FlowFrame | None = None
 
     def look(self) -> FlowFrame:
+        began = clock.time()
         try:
             with open_flow(self._flow) as opened:
                 if clock.monotonic() - self._whole_at >= WHOLE_SECONDS:
@@ -186,7 +197,7 @@ class FlowWatcher:
                     deadline = (entry for entry in self._whole.broken if not entry.topic)  # only a whole look asks for the runs
                     health = replace(health, broken=(*deadline, *quick.broken))
         except FerryError as refusal:
-            look = Look(clock.time(), self._whole, refusal.named)
+            look = Look(clock.time(), self._whole, refusal.named, began)
         else:
             look = Look(clock.time(), health)
         self.frame = frame(look, self.frame, self._earlier)

@@ -20,10 +20,11 @@ from ferry.config.in_force import InForce
 from ferry.copying.committed import Progress, most_left
 from ferry.ledger.run_summary import RunState
 from ferry.monitoring.health import FlowHealth
+from ferry.monitoring.lacking import not_counted, up_to_date
 from ferry.monitoring.lag import PartitionStatus, counted
-from ferry.monitoring.runs import UNDER_WAY, DagRunFacts, copy_speed, history_of, joined_runs, last_ended
-from ferry.monitoring.schedule import longest_pause
-from ferry.monitoring.verdict import Step, Verdict, not_counted, verdict_of
+from ferry.monitoring.runs import UNDER_WAY, DagRunFacts, copy_speed, history_of, joined_runs, last_ended, last_seed, newest_run
+from ferry.monitoring.schedule import longest_pause, next_due, told_after, told_next
+from ferry.monitoring.verdict import Step, Verdict, verdict_of
 from ferry.page.overview import SHOWN, Overview, page_of_topics
 from ferry.page.problem import Problem
 from ferry.page.snapshots import Snapshot
@@ -54,13 +55,17 @@ class PageFlow:
     copies: bool
     config: str  # the name of its file, as people type it: the page shows no path of the server
     exactly_once: bool = True
+    cron: str | None = None  # its schedule
+    on_arrival: bool = False  # runs also begin when records arrive
 
 
 def page_flow(flow: Flow, dag_id: str, verify_dag_id: str) -> PageFlow:
-    starts = [flow.schedule, "when records arrive" if flow.watch_seconds and flow.copies else None]
+    on_arrival = flow.copies and bool(flow.watch_seconds)
+    starts = [flow.schedule, "when records arrive" if on_arrival else None]
     schedule = ", ".join(filter(None, starts)) or None
     names = (flow.name, flow.source.alias, flow.target.alias, dag_id, verify_dag_id)
-    return PageFlow(*names, schedule, longest_pause(flow.schedule), flow.copies, flow.source.path.name, flow.exactly_once)
+    how = (flow.copies, flow.source.path.name, flow.exactly_once, flow.schedule, on_arrival)
+    return PageFlow(*names, schedule, longest_pause(flow.schedule), *how)
 
 
 @dataclass(frozen=True)
@@ -100,20 +105,22 @@ def overview(views: Iterable[FlowView], now: float, problem: Problem | None = No
 def _flow(view: FlowView, now: float) -> dict[str, Any]:
     facts, seen = view.facts, view.overview.data or Overview(FlowHealth(view.facts.flow, read=False))
     runs, read = _joined(view, 1_000), view.runs.data or {}
-    ended = last_ended(runs)
+    ended, newest, due = last_ended(runs), newest_run(runs), next_due(facts.cron, now)
     health = replace(
         seen.health,
         config=facts.config,
         problem=view.overview.problem or view.runs.problem,
         last_run=ended,
-        newest_run=runs[0] if runs else None,
+        newest_run=newest,
+        seeded=last_seed(runs),
+        next_due=due,
         paused=view.paused,
         last_verify=next(iter(read.get("verifies", ())), None),
         held_groups=read.get("held"),
         interval_seconds=facts.interval_seconds,
         records_per_second=copy_speed(read.get("runs", ())),
     )
-    verdict = verdict_of(health, now)
+    verdict, under_way = verdict_of(health, now), _under_way(runs)
     known = ("flow", "source", "target", "dag_id", "verify_dag_id", "schedule", "copies", "exactly_once")
     return {
         **{name: getattr(facts, name) for name in known},
@@ -126,12 +133,15 @@ def _flow(view: FlowView, now: float) -> dict[str, Any]:
         "not_counted": not_counted(health),
         "not_copied": verdict.not_copied,
         "word": verdict.word,
+        "up_to_date": up_to_date(health),
         "uncopied_until": _uncopied_until(health, view.overview.read_at),
         "left_out": list(seen.left_out),
         "missing": list(islice(seen.missing_topics, TOPICS_NAMED)),
         "losses": health.losses_total,
-        "last_run": runs[0] if runs else None,
-        "under_way": next(iter(_under_way(runs)), None),
+        "last_run": newest,
+        "next_run": "" if view.paused else told_next(due, now),
+        "under_way": next(iter(under_way), None),
+        "after_it": "".join(told_after(run["until"], due, now, on_arrival=facts.on_arrival) for run in under_way[:1] if run["until"]),
         "superseded": ended["superseded"] if ended else "",
         "refreshing": view.overview.refreshing,
         **_reading(view.overview, now),
@@ -192,21 +202,24 @@ def runs(view: FlowView, now: float, limit: int) -> dict[str, Any]:
 
 
 def progress(view: FlowView, snapshot: Snapshot[Mapping[str, Any]], now: float) -> dict[str, Any]:
-    """A run under way: its `run_id` (null: none is), whether it `follows`, how far it is in words (`text`), and its `share`, from 0 to 1
-    (null: not known). A try that has ended may be followed by another one.
+    """A run under way: its `run_id` (null: none is), whether it `follows`, how far it is in words (`text`), its `share`, from 0 to 1, and
+    how many records of the whole flow are `left` (null: not known). A try that has ended may be followed by another one.
     """
-    under_way, data, told, share = _under_way(_joined(view, HISTORY_RUNS)), snapshot.data or {}, "", None
+    joined, data, told, share, left = _joined(view, HISTORY_RUNS), snapshot.data or {}, "", None, None
+    under_way = _under_way(joined)
     run = next((run for run in under_way if run["run_id"] == data.get("run_id")), None)
     if run is not None:
         found = _progress(data, (view.overview.data or NOT_READ).health.partitions)
-        told, share = found.text, found.share
+        # Before the second commit, the runs before this one say how long it takes.
+        found = replace(found, rate=found.rate if found.rate is not None or found.follows else copy_speed(joined))
+        told, share, left = found.text, found.share, None if data["topics"] else found.left
         if data["over"]:
             text = replace(found, rate=None, bytes_rate=None, since=None).text
             told = "this try has ended" if found.follows else f"this try has ended; {text}"
     elif under_way and snapshot.data is not None:
         told = "nothing is copied yet"
     run = run or next(iter(under_way), {"run_id": None, "follows": False})
-    return envelope(snapshot, now, {"run_id": run["run_id"], "follows": run["follows"], "text": told, "share": share})
+    return envelope(snapshot, now, {"run_id": run["run_id"], "follows": run["follows"], "text": told, "share": share, "left": left})
 
 
 def _under_way(runs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

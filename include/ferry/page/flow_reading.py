@@ -29,6 +29,7 @@ COMPARED = (SyncName.TOPICS, SyncName.CONFIGS, SyncName.ACLS)
 def read_overview(flow: Flow) -> dict[str, Any]:
     """What overview.overview_from takes. ClusterUnreachable, AuthenticationFailed and the like when a cluster cannot be read."""
     with open_flow(flow) as opened:
+        opened.first_contact()  # so that a problem says which cluster answers
         status, snapshot, every_loss = read_flow(opened)
     lost, known = sorted(every_loss, key=lambda loss: -loss.max_timestamp), snapshot.state.acknowledged
     losses = [{**asdict(loss_report(loss)), "run_id": loss.run_id, "acknowledged": acknowledgement(loss) in known} for loss in lost]
@@ -37,7 +38,7 @@ def read_overview(flow: Flow) -> dict[str, Any]:
         "losses": sorted(losses, key=lambda loss: loss["acknowledged"])[:LOSSES_NAMED],
         "losses_total": len(losses),
         "health": asdict(_cut(status)),
-        "left_out": list(left_out_lines(status.left_out)),
+        "left_out": list(left_out_lines(entry for entry in status.left_out if not entry.expected)),
         "losses_by_topic": dict(Counter(loss["topic"] for loss in losses if not loss["acknowledged"])),
     }
 

@@ -16,7 +16,7 @@ from ferry.monitoring.missing import missing_by_topic
 from ferry.wire.strict_json import read_as
 
 # What the page shows of a partition.
-SHOWN = tuple(entry.name for entry in fields(PartitionStatus) if entry.name not in {"retention_seconds", "heartbeats"})
+SHOWN = tuple(entry.name for entry in fields(PartitionStatus) if entry.name not in {"retention_seconds", "heartbeats", "series"})
 
 
 @dataclass(frozen=True)

@@ -142,6 +142,9 @@ class Run:
         else:
             records = read_run_records(self.opened, self.request.run_id)
             found = report_without_copy(self.flow, self.request, records, self.plan.failed, self.plan.skipped)
+            if records.opened is not None:  # an earlier try has copied
+                before, now = assemble_report(self.opened, self.request), found
+                found = replace(before, finished=now.finished, failed=now.failed, skipped=now.skipped, superseded=None, taken_over=None)
         return replace(found, notices=self.plan.notices if "plan" in self.__dict__ else tuple(notices))
 
 

@@ -125,7 +125,8 @@ def sync_parts(outcome: SyncOutcome, listed: int | None = None) -> Iterator[str 
         title = f"{outcome.sync}: {'would change' if outcome.dry_run else 'changed'}"
         yield Table.of(title, outcome.changes[:listed], "what", "action", "detail", "reason")
     else:
-        yield f"{outcome.sync}: {'nothing failed, nothing to change' if not outcome.failed else 'nothing changed'}"
+        failed = f"{len(outcome.failed):,} failed" if outcome.failed else "nothing failed"
+        yield f"{outcome.sync}: {failed}, nothing {'changed' if outcome.failed else 'to change'}"
     if outcome.skipped:
         yield Table.of(f"{outcome.sync}: left alone", outcome.skipped[:listed], "what", "reason")
 

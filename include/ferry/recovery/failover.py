@@ -160,7 +160,7 @@ def _way_back(flow: Flow, reverse: OpenFlow | None, away: str) -> tuple[str, ...
 
 
 def exit_code_of(plan: RecoveryPlan) -> ExitCode:
-    """The exit code of a dry run or rehearsal: 5 if groups cannot be written or read."""
+    """The exit code of a dry run or rehearsal: 5 if groups cannot be written or read; as of a real one, missing records do not count."""
     return ExitCode.PARTLY_FAILED if plan.unread or any(move.obstacle for move in plan.moves) else ExitCode.DONE
 
 
@@ -169,7 +169,7 @@ def rehearsed(plan: RecoveryPlan) -> tuple[str, ...]:
     if plan.options.mode is not Mode.REHEARSAL:
         return ()
     took = f"this rehearsal took {sum(seconds for _, seconds in plan.steps):.1f} s"
-    more = f"a real {plan.options.command} also copies, and writes {count_of(len(plan.moves), 'group')}"
+    more = f"a real {plan.options.command} also copies, and writes {count_of(sum(move.writes for move in plan.moves), 'group')}"
     rest = "an unknown number of records" if plan.missing_offsets is None else count_of(plan.missing_offsets, "record")
     return (f"{took}; {more}", f"not on the other side now: {rest}")
 

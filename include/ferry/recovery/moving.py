@@ -56,6 +56,11 @@ class GroupMove:
         return all(entry.exact for entry in self.partitions if entry.action is not Placement.NONE)
 
     @property
+    def writes(self) -> bool:
+        """Whether a partition of it would be written, without anybody's consent."""
+        return not self.obstacle and any(entry.action is Placement.WRITE for entry in self.partitions)
+
+    @property
     def ahead(self) -> tuple[PlaceShown, ...]:
         """The partitions whose offset is larger than the translated one. They go back only if a person confirms it."""
         found = (entry for entry in self.partitions if entry.action in {Placement.AHEAD, Placement.BACK})
@@ -169,11 +174,12 @@ def move_groups(
     return tuple(outcomes)
 
 
-def refused_groups(cluster: OpenCluster, groups: Iterable[str]) -> tuple[str, ...]:
-    """Groups that the user may not write on `cluster`, each with the right to grant; for a rehearsal, which writes nothing."""
+def with_refusals(cluster: OpenCluster, moves: Iterable[GroupMove]) -> tuple[GroupMove, ...]:
+    """The moves, with the right to grant where the user may not write the group on `cluster`; for a rehearsal, which writes nothing."""
+    moves = tuple(moves)
     with cluster.groups() as found:
-        refused = found.refused(sorted(groups))
-    return tuple(f"group {group}: {problem.named}" for group, problem in refused.items())
+        refused = found.refused(sorted(move.group for move in moves))
+    return tuple(replace(move, obstacle=move.obstacle or refused[move.group].named) if move.group in refused else move for move in moves)
 
 
 def members_of(cluster: OpenCluster, groups: Iterable[str]) -> tuple[dict[str, int], dict[str, str]]:

@@ -24,7 +24,7 @@ from ferry.ledger.recovery_record import Stage, current_record, done_groups, rea
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.state import FlowState, Head
 from ferry.policy.naming import is_ferry_group
-from ferry.recovery.moving import plan_moves, refused_groups
+from ferry.recovery.moving import plan_moves, with_refusals
 from ferry.recovery.options import Mode, RecoveryOptions
 from ferry.recovery.recovery_report import RecoveryPlan, Stopwatch
 from ferry.syncs.checkpoints import newest_checkpoints
@@ -83,7 +83,7 @@ def groups_planned(
         moves, unread = plan_moves(active.target, reading.positions, None if away else active.source)
     if checked.options.mode is Mode.REHEARSAL:
         with watch.step("ask for the right to write groups"):
-            unread = (*unread, *refused_groups(active.target, reading.positions))
+            moves = with_refusals(active.target, moves)
     unread, as_of = (*reading.unread, *unread), reading.checkpoints_as_of
     notices = (*checked.notices, *age_notices(as_of, clock.time()), *reading.notices)
     return replace(checked, moves=moves, unread=unread, left_out=reading.left_out, checkpoints_as_of=as_of, notices=notices)

@@ -4,7 +4,7 @@ Topics are described and altered in batches. If the cluster refuses a topic, not
 one by one, and names only those that the cluster refuses again. A remote topic can do without them, except for those of config_plan.NEEDED.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 
 from ferry.clusters.admin.broker_defaults import BrokerDefaults, broker_defaults
@@ -16,7 +16,7 @@ from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import Skipped
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.syncs.config_plan import NEEDED, Alteration, ConfigPlan, ConfigRules, Entries, depends_on_brokers, plan_configs
-from ferry.syncs.sync_scope import sync_scope
+from ferry.syncs.sync_scope import GONE, SyncScope, sync_scope
 
 ConfigErrors = Mapping[tuple[str, str], FerryError]
 
@@ -31,7 +31,6 @@ def sync_configs(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
     plans = _plans(flow, target, _readable(pairs, here, there))
     refusals = {} if dry_run else _apply(plans, target)
     changes = [_change(topic, entry) for topic, plan in plans.items() for entry in plan.alterations if (topic, entry.name) not in refusals]
-    missing = [Skipped(f"topic {remote}", "it does not exist yet") for _, remote in scope.pairs if remote not in scope.target_topics]
     left = [Skipped(f"topic {topic} {name}", reason) for topic, plan in plans.items() for name, reason in plan.left]
     failed = [SyncFailure.of(f"topic {name}", problem) for name, problem in (unread_here | unread_there).items()]
     for (topic, name), problem in refusals.items():
@@ -41,7 +40,14 @@ def sync_configs(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
         else:
             failed.append(SyncFailure.of(f"topic {topic} {name}", problem))
     counts = {"topics": len(plans), "topics_that_differ": sum(bool(plan.alterations) for plan in plans.values())}
-    return SyncOutcome(tuple(changes), (*scope.claimed, *missing, *left), (*scope.failed, *failed), counts=counts)
+    return SyncOutcome(tuple(changes), (*scope.claimed, *_missing(scope), *left), (*scope.failed, *failed), counts=counts)
+
+
+def _missing(scope: SyncScope) -> Iterator[Skipped]:
+    copied = scope.copied
+    for topic, remote in scope.pairs:
+        if remote not in scope.target_topics:
+            yield Skipped(f"topic {remote}", GONE if topic in copied else "it does not exist")
 
 
 def _readable(pairs: Mapping[str, str], here: Mapping[str, Entries], there: Mapping[str, Entries]) -> dict[str, tuple[Entries, Entries]]:

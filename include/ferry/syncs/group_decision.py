@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from ferry.clusters.groups.group_model import CommittedOffset, GroupDescription, GroupListing, GroupType
 from ferry.clusters.net.partitions import TopicPartition
-from ferry.errors import count_of
+from ferry.errors import count_of, some_of
 from ferry.translation.commit_metadata import EARLIER
 from ferry.translation.translated import Inexact, TranslatedPosition
 
@@ -99,7 +99,7 @@ def _untouched(target: TargetGroup, alias: str) -> str:
     members = target.description.members
     if not members:
         return f"it is {target.description.state} on {alias}, and only groups without members are written"
-    clients = ", ".join(sorted({member.client_id for member in members}))
+    clients = some_of(sorted({f"client id {member.client_id} on {member.host.lstrip('/')}" for member in members}))
     return f"it has {count_of(len(members), 'member')} on {alias} ({clients}), and only groups without members are written"
 
 

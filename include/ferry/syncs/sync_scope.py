@@ -13,6 +13,7 @@ from ferry.ledger.sync_outcome import SyncFailure
 from ferry.permissions.hidden import hidden_topics
 
 Topics = Mapping[str, TopicDescription]
+GONE = "it was deleted after it was copied to"  # why a sync leaves a remote topic alone
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,11 @@ class SyncScope:
     skipped: tuple[Skipped, ...] = ()  # topics that the filters leave out
     claimed: tuple[Skipped, ...] = ()  # remote topics that other flows write
     failed: tuple[SyncFailure, ...] = ()  # topics that the flow names and the source hides
+
+    @property
+    def copied(self) -> frozenset[str]:
+        """Source topics that were copied."""
+        return frozenset(head.topic for head in self.state.heads.values())
 
 
 def sync_scope(opened: OpenFlow) -> SyncScope:

@@ -23,7 +23,7 @@ from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.permissions.required import rights_on_topic
 from ferry.syncs.config_differences import ConfigDifference, config_differences, told
 from ferry.syncs.config_plan import NEEDED, ConfigRules, Entries, creation_config
-from ferry.syncs.sync_scope import Topics, sync_scope
+from ferry.syncs.sync_scope import GONE, Topics, sync_scope
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def sync_topics(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
     """Create remote topics that are missing, grow those that are too narrow. ClusterUnreachable or ConfigError when it can do nothing."""
     flow = opened.flow
     scope = sync_scope(opened)
-    gone = left_alone(flow, scope.pairs, {head.topic for head in scope.state.heads.values()}, scope.target_topics)
+    gone = left_alone(flow, scope.pairs, scope.copied, scope.target_topics)
     pairs = [pair for pair in scope.pairs if pair not in gone]
     plan = plan_topics(opened, pairs, scope.source_topics, scope.target_topics)
     plan, failures = without_refused(opened, plan)
@@ -118,8 +118,7 @@ def sync_topics(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
     for growth in (one for one in plan.grow if one.remote_topic not in refused):
         reason = f"topic {growth.topic} has {growth.partitions} at the source"
         changes.append(Change(f"topic {growth.remote_topic}", "grow", f"partitions: {growth.now} -> {growth.partitions}", reason))
-    deleted = "it was deleted after it was copied to; ferry.on.target.recreate=restart creates it again"
-    skipped = [Skipped(f"topic {remote}", deleted) for _, remote in sorted(gone)]
+    skipped = [Skipped(f"topic {remote}", f"{GONE}; ferry.on.target.recreate=restart creates it again") for _, remote in sorted(gone)]
     skipped += [Skipped(f"topic {new.remote_topic} {name}", reason) for new in plan.create for name, reason in new.left]
     skipped += plan.refused
     failed = (SyncFailure(f"topic {failure.remote_topic}", failure.error, failure.problem) for failure in done.failed)

@@ -14,20 +14,21 @@ export const HEALTH = {
   failing: ["✕", "Failing"],
   loss: ["!", "Data lost"],
   missing: ["◌", "Records missing"],
+  left_out: ["◐", "Healthy, but"],
   unreachable: ["⌁", "Cannot be read"],
   unknown: ["…", "Not read yet"],
 };
 
-/** `word`: says the state in place of the word of its health. */
+/** `word`: says the state in place of the word of its health; it goes on after "but". */
 export function Health({ state, word }) {
   const [sign, usual] = HEALTH[state] ?? HEALTH.unknown;
-  return html`<span class=${`badge health-${state}`}><span aria-hidden="true">${sign}</span> ${word || usual}</span>`;
+  return html`<span class=${`badge health-${state}`}><span aria-hidden="true">${sign}</span> ${state === "left_out" ? `${usual} ${word}` : word || usual}</span>`;
 }
 
 /** How long ago a time was; on hover the exact time. */
 export const When = ({ at }) => html`<time datetime=${at} title=${`${moment(at)} (${utc(at)})`}>${ago(at)}</time>`;
 
-/** A time of today as "15:19". */
+/** A time of today as "15:19 UTC". */
 export const Clock = ({ at }) => html`<time datetime=${at} title=${`${moment(at)} (${utc(at)})`}>${clock(at)}</time>`;
 
 /** What to do next: a command can be copied; a sentence about commands has a colon. */
@@ -48,13 +49,15 @@ export function Trouble({ failure, document, again }) {
   const problem = document?.problem;
   if (!problem) return null;
   return html`<div class="banner bad" role="alert">
-    <p><strong>${problem.message}</strong>${document.read_at && html`, last seen <${Clock} at=${document.read_at} />`}</p>
+    <p><strong>${problem.message}</strong></p>
     <${Next} step=${problem.next_step} /><p class="muted">${problem.error}</p>
     ${document.flows?.length !== 0 && html`<${Age} document=${document} />`}${again && html`<${ReadAgain} document=${document} again=${again} />`}
   </div>`;
 }
 
-const Age = ({ document }) => html`<p class="muted">${document.read_at ? html`The data below was read <${When} at=${document.read_at} />.` : document.health ? "It is unknown how far behind the flow is and whether records are missing: this page could not read it so far." : "Nothing could be read yet."}</p>`;
+/** A flow's data are of several readings: its runs may be newer. */
+const Age = ({ document: { health, read_at: read } }) => html`<p class="muted">${health && "It is unknown how far behind the flow is now, and whether records are missing. "}${
+    read ? html`${health ? "The page last read it" : "The data below was read"} <${When} at=${read} />, at <${Clock} at=${read} />.` : health ? "This page could not read it so far." : "Nothing could be read yet."}</p>`;
 
 /** The view of one document: its trouble (not if `quiet`), a sign of waiting, then `children` with the document. */
 export function Read({ answer, what, quiet, children }) {

@@ -66,11 +66,11 @@ export function moment(value) {
   return Number.isNaN(date.getTime()) ? String(value) : date.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" });
 }
 
-/** ISO text as the hour and minute; with the day if it was not today. */
+/** ISO text as the hour and minute, with the zone; with the day if it was not today. */
 export function clock(value) {
   const date = new Date(value);
   const today = date.toDateString() === new Date().toDateString();
-  return date.toLocaleString("en-GB", { timeStyle: "short", ...(today ? {} : { dateStyle: "medium" }) });
+  return date.toLocaleString("en-GB", { hour: "2-digit", minute: "2-digit", timeZoneName: "short", ...(today ? {} : { day: "numeric", month: "short", year: "numeric" }) });
 }
 
 /** Both ends of an interval; with milliseconds if both are in one second. */

@@ -4,15 +4,24 @@ import { useDocument } from "./reading.js";
 
 const LIVE_MS = 2_000;
 
+/** The progress of the flow's run, as of useDocument; asks for nothing while none is under way. */
+export const useProgress = (flow) => useDocument(flow.under_way && "progress", { flow: flow.flow }, LIVE_MS);
+
+/** Of a progress: the document; null: there is none, or its numbers are old, which nobody could see. */
+export const fresh = ({ document, failure }) => (document?.problem || failure ? null : document);
+
+export const Live = ({ flow, again }) => html`<${Run} flow=${flow} progress=${useProgress(flow)} again=${again} />`;
+
 /** A run that follows has no end, so it has no bar. `again()` has the flow read anew, when the run has ended. */
-export function Live({ flow, again }) {
-  const { document, failure } = useDocument(flow.under_way && "progress", { flow: flow.flow }, LIVE_MS);
+export function Run({ flow, progress, again }) {
+  const document = fresh(progress);
   const ended = document?.read_at && document.run_id === null;
   useEffect(() => {
     if (ended) again?.();
   }, [ended]);
-  // Nobody could see that these numbers are old.
-  if (!document?.run_id || !document.text || document.problem || failure) return null;
+  if (!flow.under_way || ended) return null;
+  if (!document && !progress.failure && !progress.document) return html`<p class="live">Reading how far the run is…</p>`;
+  if (!document?.text) return html`<p class="live">${flow.under_way.follows ? "following" : "a run is under way"}; how far it is: not known yet</p>`;
   // Words that do not fit go to the next line whole: browsers break names at their hyphens.
   const words = document.text.split(" ").map((word) => html`<span>${word}</span> `);
   if (document.follows) return html`<p class="live">${words}</p>`;

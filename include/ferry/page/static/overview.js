@@ -3,12 +3,14 @@ import { html, useState } from "./vendor/preact-htm.js";
 import { Pause } from "./actions.js";
 import { bytes, count, exact, headroom, oldest, plural, records } from "./format.js";
 import { Clock, Health, HEALTH, ReadAt, Table, Tile, Trouble, When } from "./elements.js";
-import { Live } from "./live.js";
+import { fresh, Live, Run, useProgress } from "./live.js";
 import { NextStep, To } from "./next_step.js";
 import { BASE } from "./reading.js";
 import { Start } from "./starting.js";
 
 const HEADROOM = "until the source deletes the oldest record that is not copied";
+// While a run follows, it keeps up as long as no record is older.
+const LATE_SECONDS = 15;
 // More cards do not fit on a screen, and more arrows cannot be told apart.
 const FEW = 4;
 const WIDTH = 420;
@@ -73,20 +75,28 @@ function ClusterMap({ clusters, flows, go }) {
 // What the arrow of a flow says instead of its lag.
 const WORSE = { unknown: "not read yet", unreachable: "cannot be read", loss: "records lost", missing: "records missing", paused: "paused", never_ran: "never ran" };
 
+const keepsUp = (flow) => flow.under_way?.follows && flow.totals?.lag_records > 0 && flow.totals.lag_seconds >= 0 && flow.totals.lag_seconds < LATE_SECONDS;
+
 function lagged(flow) {
   if (flow.word || flow.health in WORSE) return flow.word || WORSE[flow.health];
-  return flow.totals?.lag_records ? `${count(flow.totals.lag_records)} behind` : flow.health === "failing" ? "failing" : flow.not_copied ? "otherwise up to date" : "up to date";
+  const follows = flow.under_way?.follows;
+  if (flow.under_way && flow.health !== "failing" && (!follows || keepsUp(flow))) return follows ? "following" : "copying";
+  return flow.totals?.lag_records ? `${count(flow.totals.lag_records)} behind` : flow.health === "failing" ? "failing" : "up to date";
 }
 
 /** That no record waits; "else": a reason or a line of the flow says of other records that they are not copied. */
-const nothing = (flow) => (flow.not_copied || ["failing", "missing", "loss"].includes(flow.health) ? "nothing else" : "nothing");
+const nothing = (flow) => (flow.health === "missing" ? "nothing besides the missing" : flow.not_copied || ["failing", "loss"].includes(flow.health) ? "nothing else" : "nothing");
 
 /** How many records wait; without any, what is not counted. */
-const waits = (flow) => (flow.totals.lag_records ? records(flow.totals.lag_records) : flow.not_counted.join(", ") || nothing(flow));
+const waits = (flow, lag = flow.totals.lag_records) => (lag ? records(lag) : flow.not_counted.join(", ") || (flow.not_copied ? "nothing" : nothing(flow)));
+
+/** Of which topics the number of `waits` is, if not of all. */
+const Which = ({ flow }) => (flow.not_copied ? html` <small>in the topics that are copied</small>` : flow.up_to_date && html` <small>not copied yet; up to date: ${flow.up_to_date}</small>`);
 
 /** What is known of a flow that cannot be read: nothing of now. */
-const Unread = ({ flow }) => html`<${Tile} name="Behind">unknown <small>when last read, <${When} at=${flow.read_at} />: ${waits(flow)}</small><//>
-  ${flow.uncopied_until && html`<${Tile} name="Headroom">${headroom((Date.parse(flow.uncopied_until) - Date.now()) / 1000, true)} <small>${HEADROOM}</small><//>`}`;
+const Unread = ({ flow: { read_at: read, totals, not_counted: more, source, target, uncopied_until: until } }) => html`
+  <${Tile} name="Behind">unknown <small>when last read, at <${Clock} at=${read} />: ${totals.lag_records ? `${records(totals.lag_records)} behind` : more.join(", ") || "up to date"}</small><//>
+  ${until && html`<${Tile} name="Headroom">at least ${headroom((Date.parse(until) - Date.now()) / 1000, true)} <small>until ${source} deletes a record that ${target} may lack</small><//>`}`;
 
 /** Why Airflow shows a run as failed whose copy did not fail: the reasons of the flow are what was broken. */
 const alsoFailed = (run) => run.airflow_state === "failed" && ["done", "nothing new"].includes(run.state) && `; Airflow shows it as failed, because ${run.failed.map((one) => one.error || one.problem).join(", ")}`;
@@ -101,30 +111,34 @@ function Why({ flow, reasons, go, again }) {
     ${reasons.length > 0 && html`<ul class="reasons">${reasons.map((reason) => html`<li>${reason}</li>`)}</ul>`}
     ${!flow.problem && html`<${NextStep} flow=${flow} go=${go} again=${again} view="overview" />`}
     ${unlinked.length > 0 && html`<p>See what is missing in ${unlinked.map(({ topic }, index) => html`${index ? ", " : ""}<${To} go=${go} place=${{ flow: flow.flow, view: "coverage", topic }}>${topic}<//>`)}</p>`}
-    ${(flow.left_out ?? []).map((text) => html`<p class=${text.startsWith("topic ") ? null : "muted"}>${text}</p>`)}
+    ${(flow.left_out ?? []).map((text) => html`<p class="muted">${text}</p>`)}
     ${flow.superseded && html`<p>Run ${flow.superseded} ended early, because a newer run, or a command, took the flow over. If two schedulers run the flow, stop one of them.</p>`}`;
 }
 
 function Card({ flow, go, again }) {
   const { totals, last_run: run } = flow;
+  const progress = useProgress(flow);
   const since = flow.under_way?.follows && flow.under_way.started;
+  // What is left by the commits of the run: the number of the last read would contradict the bar.
+  const left = fresh(progress)?.left ?? null;
   // Without the reason that the banner shows already.
-  const reasons = flow.reasons.filter((reason) => !flow.problem || !reason.includes(flow.problem.message));
+  const reasons = flow.reasons.filter((reason) => !flow.problem || !reason.includes(flow.problem.message.split("; cluster ")[0]));
   const gone = flow.health === "unreachable";
   const to = (view) => ({ flow: flow.flow, view });
   return html`<article class="card" aria-label=${`Flow ${flow.flow}`}>
     <div class="card-head"><h2><${To} go=${go} place=${to("runs")}>${flow.flow}<//></h2><${Health} state=${flow.health} word=${flow.word} />
-      ${totals && html`<span class="muted extent">${plural(totals.topics, "topic")}, ${plural(totals.partitions, "partition")}${flow.schedule ? html`, runs <code>${flow.schedule}</code>` : ", no schedule"}</span>`}</div>
+      ${totals && html`<span class="muted extent">${plural(totals.topics, "topic")}, ${plural(totals.partitions, "partition")}${flow.schedule ? html`, runs <code>${flow.schedule}</code>` : ", no schedule"}${flow.next_run && `, ${flow.next_run}`}</span>`}</div>
     <${Trouble} document=${flow.problem ? flow : null} again=${again} />
-    <${Live} flow=${flow} again=${again} />
+    <${Run} flow=${flow} progress=${progress} again=${again} />
+    ${since && flow.after_it && html`<p>It follows until <${Clock} at=${flow.under_way.until} />; ${flow.after_it}.</p>`}
     <${Why} flow=${flow} reasons=${reasons} go=${go} again=${again} />
     <dl class=${`tiles ${gone ? "old" : ""} ${reasons.length ? "after" : ""}`}>
       ${gone && totals && html`<${Unread} flow=${flow} />`}
-      ${!gone && totals && html`<${Tile} name="Behind" exactly=${records(totals.lag_records, exact)} alarming=${flow.health === "lagging" && !flow.word}>${waits(flow)}${flow.under_way && !since && html` <small>when read, <${When} at=${flow.read_at} /></small>`}<//>`}
-      ${!gone && totals?.lag_records > 0 && html`${totals.lag_bytes >= 0 && html`<${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>`}
-        <${Tile} name="Oldest uncopied">${oldest(totals.lag_seconds, totals.lag_records)}<//>
+      ${!gone && totals && html`<${Tile} name="Behind" exactly=${records(left ?? totals.lag_records, exact)} alarming=${flow.health === "lagging" && !flow.word}>${waits(flow, left ?? undefined)}<${Which} flow=${flow} />${flow.under_way && html` <small>${left === null ? "when read," : "of what was there"} <${When} at=${flow.read_at} /></small>`}<//>`}
+      ${!gone && totals?.lag_records > 0 && html`${totals.lag_bytes >= 0 && !flow.under_way && html`<${Tile} name="Size" exactly=${`${exact(totals.lag_bytes)} bytes`}>${bytes(totals.lag_bytes)}<//>`}
+        ${!keepsUp(flow) && html`<${Tile} name="Oldest uncopied">${oldest(totals.lag_seconds, totals.lag_records)}<//>`}
         <${Tile} name="Headroom" exactly=${HEADROOM}>${headroom(totals.headroom_seconds, totals.lag_records, totals.lag_seconds < 0)} <small>until the source<br />deletes it</small><//>`}
-      ${(run || flow.read_at) && html`<${Tile} name=${since ? "Following since" : ["running", "queued"].includes(run?.state) ? "This run" : "Last run"}>${since ? html`<${Clock} at=${since} /> ${flow.under_way.until && html`<small>until <${Clock} at=${flow.under_way.until} /></small>`}` : run ? html`${run.state === "running" && "began "}<${When} at=${run.finished || run.started} /> <small><${Outcome} run=${run} />${gone && run.failed.length > 0 && `: ${run.failed[0].problem}`}${run.records > 0 && `, ${records(run.records)} copied`}${alsoFailed(run)}</small>` : "No run yet"}<//>`}
+      ${(run || flow.read_at) && html`<${Tile} name=${since ? "Following since" : ["running", "queued"].includes(run?.state) ? "This run" : "Last run"}>${since ? html`<${Clock} at=${since} />` : run ? html`${run.state === "running" && "began "}<${When} at=${run.finished || run.started} /> <small><${Outcome} run=${run} />${gone && run.failed.length > 0 && `: ${run.failed[0].problem}`}${run.records > 0 && `, ${records(run.records)} copied`}${alsoFailed(run)}</small>` : "No run yet"}<//>`}
     </dl>
     ${totals?.lag_records > 0 && flow.not_counted.length > 0 && html`<p>Not counted: ${flow.not_counted.join(", ")}.</p>`}
     <div class="card-foot">
@@ -135,7 +149,7 @@ function Card({ flow, go, again }) {
 }
 
 // In this order flows are shown: first those that need a person.
-const URGENCY = ["unreachable", "loss", "failing", "missing", "paused", "never_ran", "lagging", "unknown", "queued", "healthy"];
+const URGENCY = ["unreachable", "loss", "failing", "missing", "paused", "never_ran", "lagging", "left_out", "unknown", "queued", "healthy"];
 
 // By what rows can be sorted. A number that is not known comes last.
 const known = ({ health, totals }, name) => (health === "unreachable" || !totals || totals[name] === -1 ? null : totals[name]);
@@ -181,7 +195,7 @@ function Verdict({ flows }) {
   if (flows.length === 1) return null;
   const of = (...states) => flows.filter((flow) => states.includes(flow.health));
   const [ill, unread, queued] = [flows.filter((flow) => !["healthy", "queued", "unknown"].includes(flow.health)), of("unknown"), of("queued")];
-  const grave = ill.some((flow) => !["lagging", "missing", "paused", "never_ran"].includes(flow.health));
+  const grave = ill.some((flow) => !["left_out", "lagging", "missing", "paused", "never_ran"].includes(flow.health));
   const [tone, told] = ill.length
     ? [grave ? "bad" : "warn", ill.length === 1 ? `1 of ${flows.length} flows needs attention: ${ill[0].flow}.` : `${ill.length} of ${flows.length} flows need attention.`]
     : unread.length

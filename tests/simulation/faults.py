@@ -1,0 +1,242 @@
+"""Faults of a world, as data: each happens once, when a process sends its n-th request, or its n-th request of one kind.
+
+So a fault means the same if others are left out, and a seed that fails can be made smaller. To add one: a member of `Act`, and what it does
+in `Faults`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from random import Random
+from typing import Any
+
+from tests.simulation.cluster import SimulatedCluster
+from tests.simulation.partition import NO_LEADER, Partition
+from tests.simulation.processes import Process
+from tests.simulation.world import Fate, World
+
+
+class Act(Enum):
+    """What happens."""
+
+    NOT_ASKED = "its connection is closed before the broker has the request"
+    UNANSWERED = "the broker does it, and closes the connection before the answer"
+    LATE = "the answer takes seconds"
+    STRAY = "it sees the connection closed; the broker reads the request seconds later"
+    KILL = "it is killed before it sends the request"
+    KILL_AFTER = "it is killed when it has sent the request"
+    FREEZE = "it stands still before it sends the request"
+    FREEZE_AFTER = "it stands still when it has sent the request"
+    FAIL = "a broker fails, and comes back"
+    MOVE = "partitions move to other leaders"
+    LAG = "followers copy nothing for a while"
+    CUT_OFF = "a broker loses the others, goes on as the leader that it was, and comes back"
+
+
+OF_MESSAGES = {Act.NOT_ASKED: Fate.NOT_ASKED, Act.UNANSWERED: Fate.UNANSWERED, Act.LATE: Fate.LATE, Act.STRAY: Fate.STRAY}
+OF_PROCESSES = (Act.KILL, Act.KILL_AFTER, Act.FREEZE, Act.FREEZE_AFTER)
+OF_BROKERS = (Act.FAIL, Act.MOVE, Act.LAG, Act.CUT_OFF)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """`who` sends its request number `nth` (from 1) of this kind (empty: of any). `place`: chooses a broker or partitions."""
+
+    act: Act
+    who: str
+    request: str
+    nth: int
+    seconds: float = 0.0  # how long it lasts
+    cluster: str = "target"
+    place: int = 0
+
+    def __str__(self) -> str:
+        lasts = f" for {self.seconds:.3f} s" if self.seconds else ""
+        where = f" ({self.cluster}, {self.place})" if self.act in OF_BROKERS else ""
+        return f"{self.who}, request {self.nth}{f' of {self.request}' if self.request else ''}: {self.act.value}{lasts}{where}"
+
+
+# In seconds.
+LONGEST_LAG = 25.0
+# Kinds of requests that faults are aimed at, each with how often, and with the largest number. See `kind_of`.
+_AIMS = (
+    ("", 4, 150),
+    ("EndTxn commit lane", 6, 3),
+    ("EndTxn abort lane", 2, 2),
+    ("EndTxn commit run", 2, 3),
+    ("EndTxn abort run", 2, 4),
+    ("InitProducerId lane", 3, 10),
+    ("InitProducerId run", 2, 4),
+    ("Produce lane", 6, 6),
+    ("Produce run", 2, 3),
+    ("Produce", 1, 8),
+    ("TxnOffsetCommit", 3, 2),
+    ("AddPartitionsToTxn lane", 2, 4),
+    ("AddOffsetsToTxn", 1, 2),
+    ("Fetch", 3, 24),
+    ("OffsetFetch", 2, 3),
+    ("ListOffsets", 2, 6),
+    ("DescribeProducers", 1, 2),
+    ("OffsetCommit", 2, 3),
+)
+_WEIGHTS = {
+    Act.NOT_ASKED: 2,
+    Act.UNANSWERED: 4,
+    Act.LATE: 1,
+    Act.STRAY: 4,
+    Act.KILL: 4,
+    Act.KILL_AFTER: 4,
+    Act.FREEZE: 4,
+    Act.FREEZE_AFTER: 2,
+    Act.FAIL: 3,
+    Act.MOVE: 3,
+    Act.LAG: 3,
+    Act.CUT_OFF: 0,
+}
+
+
+def drawn_fault(chance: Random, names: list[str], *, brokers: bool) -> Fault:
+    """A fault of one of these processes. `brokers`: whether there are several, so that one may fail."""
+    acts = [act for act in _WEIGHTS if brokers or act not in OF_BROKERS or act is Act.FAIL]
+    act = chance.choices(acts, [_WEIGHTS[one] for one in acts])[0]
+    request, _, most = chance.choices(_AIMS, [often for _, often, _ in _AIMS])[0]
+    # Most of them last about as long as a run, others longer than any time-out.
+    seconds = chance.choice((0.05, 0.3, 1.0, 5.0, 30.0, 70.0)) * (0.2 + chance.random()) if act not in OF_MESSAGES else 0.0
+    cluster = "source" if chance.random() < 0.2 else "target"
+    return Fault(act, chance.choice(names), request, 1 + int(most * chance.random() ** 2), seconds, cluster, chance.randrange(1_000))
+
+
+def kinds_of(request: Any) -> list[str]:
+    """The kinds to which a request belongs: any; its name; and for transactions how it ends and whose it is, a lane's or the run's."""
+    name = str(request.name).removesuffix("Request")
+    own = getattr(request, "transactional_id", None) or getattr(request, "v3_and_below_transactional_id", None)
+    if not own:
+        return ["", name]
+    ends = f" {'commit' if request.committed else 'abort'}" if name == "EndTxn" else ""
+    return ["", name, f"{name}{ends} {'run' if own.endswith('-run') else 'lane'}"]
+
+
+class Faults:
+    """Carries out the faults of a plan in a world. `happened`: those that did."""
+
+    def __init__(self, world: World, clusters: dict[str, SimulatedCluster], plan: Iterable[Fault]) -> None:
+        self._world, self._clusters = world, clusters
+        self._plan: dict[tuple[str, str, int], list[Fault]] = {}
+        for fault in plan:
+            self._plan.setdefault((fault.who, fault.request, fault.nth), []).append(fault)
+        self._sent: Counter[tuple[str, str]] = Counter()
+        self.happened: list[Fault] = []
+        self.over = False
+
+    def fate(self, who: str, request: Any) -> Fate:
+        """Called before a request is sent."""
+        fate = Fate.WHOLE
+        for name in kinds_of(request):
+            self._sent[who, name] += 1
+            for fault in self._plan.get((who, name, self._sent[who, name]), ()):
+                fate = self._meet(fault) or fate
+        return fate
+
+    def _meet(self, fault: Fault) -> Fate | None:
+        if self.over:
+            return None
+        self.happened.append(fault)
+        self._world.note(lambda: f"FAULT {fault}")
+        process = self._world.current
+        if fault.act in OF_PROCESSES and process is not None:
+            self._stop(fault, process)
+        elif fault.act in OF_BROKERS:
+            self._disturb(fault, self._clusters[fault.cluster])
+        return OF_MESSAGES.get(fault.act)
+
+    def _stop(self, fault: Fault, process: Process) -> None:
+        if fault.act is Act.KILL:
+            process.kill()
+        elif fault.act is Act.KILL_AFTER:
+            self._world.at(self._world.now, process.kill)
+        else:
+            stop = process.freeze
+            if fault.act is Act.FREEZE:
+                stop()
+            else:
+                self._world.at(self._world.now, stop)
+            self._world.after(fault.seconds, lambda: self._thaw(process))
+
+    def _thaw(self, process: Process) -> None:
+        if process.alive:
+            self._world.note(f"{process.name} goes on")
+        process.thaw()
+
+    def _disturb(self, fault: Fault, cluster: SimulatedCluster) -> None:
+        brokers = [node for node, broker in cluster.state.brokers.items() if broker.up and broker.image is None]
+        if fault.act is Act.MOVE:
+            self._world.at(self._world.now, lambda: self._move(cluster, fault.place))
+        elif fault.act is Act.LAG:
+            self._world.at(self._world.now, lambda: self._lag(cluster, fault.place, fault.seconds))
+        elif len(brokers) > 1 or fault.act is Act.FAIL:
+            node = brokers[fault.place % len(brokers)] if brokers else None
+            if node is not None:
+                self._world.at(self._world.now, lambda: self._take_away(fault, cluster, node))
+
+    def _take_away(self, fault: Fault, cluster: SimulatedCluster, node: int) -> None:
+        fails = fault.act is Act.FAIL
+        if not cluster.state.brokers[node].up or cluster.state.brokers[node].image is not None:
+            return
+        if fails:
+            self._world.fail(cluster, node)
+        else:
+            cluster.cut_off(node)
+        self._world.after(fault.seconds, lambda: self._bring_back(cluster, node))
+
+    def _bring_back(self, cluster: SimulatedCluster, node: int) -> None:
+        broker = cluster.state.brokers[node]
+        if broker.up and broker.image is None:
+            return
+        self._world.note(f"broker {node} of {cluster.state.settings.cluster_id} is back")
+        if broker.up:
+            cluster.join_again(node)
+        else:
+            cluster.start(node)
+
+    def _chosen(self, cluster: SimulatedCluster, place: int) -> list[Partition]:
+        """Every so many of the partitions that have a leader."""
+        every = place % 3 + 1
+        parts = [part for topic in cluster.state.topics.values() for part in topic.partitions if part.led.leader != NO_LEADER]
+        return parts[place % every :: every]
+
+    def _move(self, cluster: SimulatedCluster, place: int) -> None:
+        """The other leaders are in sync, but perhaps not up to the last batch."""
+        for part in self._chosen(cluster, place):
+            there = [node for node in part.led.in_sync if node != part.led.leader and self._is_there(cluster, node)]
+            if there:
+                leader = there[place % len(there)]
+                part.waiting.discard(leader)
+                cluster.elect(part, leader)
+
+    def _lag(self, cluster: SimulatedCluster, place: int, seconds: float) -> None:
+        """A follower that lags for longer than replica.lag.time.max.ms would not be in sync any more."""
+        parts = self._chosen(cluster, place)
+        for part in parts:
+            part.waiting |= {node for node in part.led.in_sync if node != part.led.leader}
+        self._world.after(min(seconds, LONGEST_LAG), lambda: self._end_lag(cluster, parts))
+
+    def _end_lag(self, cluster: SimulatedCluster, parts: list[Partition]) -> None:
+        for part in parts:
+            for node in part.replicas:
+                if node in part.waiting and self._is_there(cluster, node):
+                    part.catch_up(node)
+        cluster.state.look_at_parked()
+
+    @staticmethod
+    def _is_there(cluster: SimulatedCluster, node: int) -> bool:
+        return cluster.state.brokers[node].up and cluster.state.brokers[node].image is None
+
+    def heal(self) -> None:
+        """No more faults, and every broker comes back."""
+        self.over = True
+        for cluster in self._clusters.values():
+            for node in cluster.state.brokers:
+                self._bring_back(cluster, node)

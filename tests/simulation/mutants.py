@@ -1,0 +1,320 @@
+"""Ferry without one of its rules, for each rule in turn: the simulation must find every one of these mutants.
+
+`python -m tests.simulation.mutants` prints how many seeds it took to find each, as the table of docs/evidence/simulated-mutants.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from typing import Any
+
+from tests.simulation.mutating import ROOT, Mutant, first_found
+
+# A mutant that no seed of so many finds is not found.
+SEEDS = 400
+
+
+def _of(name: str, rule: str, module: str, *edits: tuple[str, str]) -> Mutant:
+    return Mutant(name, rule, f"ferry.{module}", edits)
+
+
+LANE, APPENDER, CURSOR, FEED = "copying.lane", "copying.appender", "copying.cursor", "copying.source_feed"
+FENCING, DRIVER, END, COORDINATION = "copying.fencing", "copying.driver", "copying.segment_end", "clusters.groups.coordination"
+
+MUTANTS = (
+    # After a lost answer.
+    _of(
+        "no-mark",
+        "the mark says whether a transaction was committed",
+        LANE,
+        (" and positions[key].metadata == self._mark", ""),
+    ),
+    _of(
+        "no-look-after-commit",
+        "after a commit without an answer the positions are read",
+        LANE,
+        ("if self._in_doubt else {}", "if False else {}"),
+    ),
+    _of(
+        "one-mark",
+        "every transaction has a mark of its own",
+        LANE,
+        ("self._mark = clock.token_hex(8)", 'self._mark = "mark"'),
+    ),
+    _of("no-revert", "after an abandoned transaction the cursors go back", LANE, ("            cursor.revert()  #", "            #")),
+    _of(
+        "no-end-of-old-transaction",
+        "a lane that recovers ends the old transaction before it reads positions",
+        LANE,
+        ("        self._identity = await self._prove()\n        await fence_zombie", "        await fence_zombie"),
+    ),
+    _of(
+        "commit-sent-again",
+        "a commit without an answer is not sent again",
+        COORDINATION,
+        ("repeatable=again or not committed)", "repeatable=True)"),
+    ),
+    _of(
+        "positions-sent-again",
+        "a TxnOffsetCommit without an answer is not sent again",
+        COORDINATION,
+        ("request, positions, repeatable=False)", "request, positions, repeatable=True)"),
+    ),
+    _of(
+        "unstable-positions",
+        "positions are read when no transaction is undecided",
+        COORDINATION,
+        ("fetch_request([self._group], partitions, stable=stable)", "fetch_request([self._group], partitions, stable=False)"),
+    ),
+    _of(
+        "no-pair-after-commit",
+        "the proof asks for the pair after a commit without an answer",
+        COORDINATION,
+        ("await self._after_its_commit(identity) if transactions_v2 else identity", "identity"),
+    ),
+    _of(
+        "old-fetches-count",
+        "what was fetched before a recovery does not count",
+        FEED,
+        ("        if generation == self._generation:\n            self._fetching", "        if True:\n            self._fetching"),
+        ("fetched.asked.offset != cursor.fetched", "False"),
+    ),
+    # Fences.
+    _of(
+        "lane-without-condition",
+        "a lane replaces only the pair that it holds",
+        LANE,
+        (
+            "return await self._coordinator.prove(self._identity, transactions_v2=self._transactions_v2)",
+            "return await self._coordinator.init()",
+        ),
+    ),
+    _of(
+        "no-fence-of-lanes",
+        "a run takes every lane before it reads positions",
+        DRIVER,
+        (
+            """        with named_when_slow(self._say, "taking the flow over from earlier runs"):
+            held = self._take_over(lease)
+        with named_when_slow(self._say, "planning the lanes"):
+            seen, plans = self._plans.plan(lease, self._plans.decide, for_a_run=True)
+""",
+            """        seen, plans = self._plans.plan(lease, self._plans.decide, for_a_run=True)
+        held = self._take_over(lease)
+        if True:
+""",
+        ),
+    ),
+    _of(
+        "no-proof-after-taking",
+        "having taken lanes, a driver proves that it still holds the run",
+        FENCING,
+        ("        pairs = self._identities(lanes)\n        self.confirm()\n", "        pairs = self._identities(lanes)\n"),
+    ),
+    _of(
+        "no-proof-before-taking-back",
+        "an older driver does not take lanes back",
+        FENCING,
+        ("        self.confirm()\n        pairs = self._identities(lanes)\n", "        pairs = self._identities(lanes)\n"),
+    ),
+    _of(
+        "run-without-condition",
+        "the run id is proven with the pair that the run holds",
+        FENCING,
+        (
+            "return await self._coordinator.prove(self.identity, transactions_v2=await self._coordinator.transactions_v2())",
+            "return await self._coordinator.init()",
+        ),
+    ),
+    _of(
+        "fewer-lanes",
+        "a run fences every lane that was ever used",
+        FENCING,
+        ("lanes=max(found.lanes, number_of_lanes(0, self._flow.lanes))", "lanes=number_of_lanes(0, self._flow.lanes)"),
+    ),
+    _of(
+        "committed-flow-record",
+        "uncommitted flow records count",
+        FENCING,
+        (
+            "self._opened.target.reader(committed=False).read(state):\n            self._has",
+            "self._opened.target.reader().read(state):\n            self._has",
+        ),
+    ),
+    _of(
+        "fenced-goes-on",
+        "a lane that was fenced ends",
+        LANE,
+        (
+            "except (OutcomeUnknown, RequestLost, RequestNotSent) as problem:\n                recoveries",
+            "except (OutcomeUnknown, RequestLost, RequestNotSent, Fenced) as problem:\n                recoveries",
+        ),
+        (
+            "return await self._coordinator.prove(self._identity, transactions_v2=self._transactions_v2)",
+            "return await self._coordinator.init()",
+        ),
+    ),
+    _of(
+        "no-comparison",
+        "a lane compares its positions with the group's",
+        LANE,
+        (" if not cursor.agrees_with(positions.get(key))}", " if False}"),
+    ),
+    # In the transaction.
+    _of(
+        "no-receipts", "receipts are in the transaction", END, ("records = {**found.receipts, **found.heads}", "records = {**found.heads}")
+    ),
+    _of("no-heads", "heads are in the transaction", END, ("records = {**found.receipts, **found.heads}", "records = {**found.receipts}")),
+    _of(
+        "no-positions",
+        "positions are in the transaction",
+        END,
+        ("        await self._coordinator.commit_positions(identity, found.positions, transactions_v2=self._register is None)\n", ""),
+    ),
+    _of(
+        "receipts-outside",
+        "receipts are written by the transaction's producer",
+        LANE,
+        (
+            "TransactionEnd(self._coordinator, new_ledger(), None",
+            "TransactionEnd(self._coordinator, InternalWriter(*shared, None, transactions_v2=transactions_v2), None",
+        ),
+    ),
+    _of(
+        "no-group-in-transaction",
+        "the group is added to the transaction (transaction.version 1)",
+        END,
+        ("            await self._coordinator.add_offsets(identity)\n", "            pass\n"),
+    ),
+    _of(
+        "commit-early",
+        "the commit waits for every answer",
+        LANE,
+        (" and not self._records.unanswered and not self._unclear_sent_again()", ""),
+    ),
+    _of(
+        "settle-early",
+        "a partition is settled when nothing of it is in flight",
+        LANE,
+        ("        return [cursor for cursor in cursors if not self._records.busy(cursor.task.remote)]", "        return list(cursors)"),
+    ),
+    _of(
+        "confirm-early",
+        "a cursor is committed when the commit is answered",
+        LANE,
+        (
+            "        self._adopt(await self._ending.end(self._identity, settled))\n",
+            "        [each.confirm() for each in touched.values()]\n        self._adopt(await self._ending.end(self._identity, settled))\n",
+        ),
+        (
+            "TransactionEvent.DONE)\n        for cursor in touched.values():\n            cursor.confirm()\n",
+            "TransactionEvent.DONE)\n",
+        ),
+    ),
+    # The order of batches.
+    _of(
+        "unclear-forgotten",
+        "a batch that the log may hold is sent again before the commit",
+        APPENDER,
+        ("[id(item.batch)] if answer.unclear else ()", "()"),
+    ),
+    _of(
+        "not-alone",
+        "the first batch of a partition is sent alone",
+        APPENDER,
+        ("        return queue.proven or not queue.in_flight\n", "        return True\n"),
+        ("(not queue.proven and queue.in_flight) or ", ""),
+    ),
+    _of(
+        "disturbed-goes-on",
+        "after a refused batch nothing more is sent until all are answered",
+        APPENDER,
+        ("if not queue.waiting or queue.disturbed or", "if not queue.waiting or"),
+    ),
+    _of(
+        "sent-again-last",
+        "a refused batch is sent again before those that wait",
+        APPENDER,
+        ("queue.waiting.extendleft(reversed(queue.rejected))", "queue.waiting.extend(queue.rejected)"),
+    ),
+    _of(
+        "other-sequences",
+        "a refused batch keeps its sequence number",
+        APPENDER,
+        ("            queue.next_sequence = queue.resume_sequence\n", ""),
+    ),
+    _of(
+        "sequences-go-on",
+        "sequence numbers begin at 0 with another pair",
+        APPENDER,
+        ("queue.next_sequence, queue.proven = 0, False", "pass"),
+    ),
+    _of(
+        "lost-is-refused",
+        "a Produce without an answer ends the transaction",
+        APPENDER,
+        (
+            "                if not isinstance(failure, RequestNotSent):\n                    raise",
+            "                if False:\n                    raise",
+        ),
+    ),
+    # The source.
+    _of(
+        "uncommitted",
+        "only committed records are read",
+        "clusters.logs.fetching",
+        ("    isolation: int = READ_COMMITTED,", "    isolation: int = READ_UNCOMMITTED,"),
+    ),
+    _of("aborted-copied", "aborted records are left out", FEED, ("aborted=fetched.aborted,", "aborted=(),")),
+    _of(
+        "planned-end",
+        "a run copies to the end that its plan saw",
+        FEED,
+        ("        end, excluded = segment.end, task.excluded\n", "        end, excluded = segment.end - 1, task.excluded\n"),
+    ),
+    # Reports.
+    _of("report-of-one-try", "a report has all tries of a run", "pipeline.run", ("if records.opened is not None:  #", "if False:  #")),
+    _of("failures-forgotten", "a report names what failed", DRIVER, ("self._plans.stop(key, error, problem)", "pass")),
+)
+
+
+def _asked(mutant: Mutant, options: Any) -> str:
+    """A row of the table, from a process of its own."""
+    command = [
+        sys.executable,
+        "-m",
+        "tests.simulation.mutants",
+        "--one",
+        mutant.name,
+        "--seed",
+        str(options.seed),
+        "--seeds",
+        str(options.seeds),
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    told = done.stdout.strip() or f"| **not tried** | {done.stderr.strip()[-200:]} |"
+    return f"| {mutant.rule} | `{mutant.module.removeprefix('ferry.')}` {told}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.mutants", description=__doc__)
+    parser.add_argument("--one", help="only this mutant, in this process")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="how many seeds at most")
+    parser.add_argument("names", nargs="*", help="only these mutants")
+    options = parser.parse_args()
+    if options.one:
+        mutant = next(one for one in MUTANTS if one.name == options.one)
+        found = first_found(mutant, options.seed, options.seeds)
+        print(f"| not in {options.seeds} | |" if found is None else f"| {found[0]} | {found[1][:160]} |")
+        return
+    print("| rule that is missing | module | seeds | what was seen |\n|---|---|---|---|")
+    for mutant in MUTANTS:
+        if not options.names or mutant.name in options.names:
+            print(_asked(mutant, options), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""What must hold when everything has come to rest, read from the logs themselves and not by Ferry's readers.
+
+Every committed record of the source is on the target once, in order, and nothing else; receipts, heads and positions say exactly that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import NamedTuple
+
+from tests.simulation.batches import Record, records
+from tests.simulation.cluster import SimulatedCluster
+from tests.simulation.log import Log
+from tests.simulation.partition import NO_LEADER, Partition
+
+from ferry.config import Flow
+from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt
+from ferry.ledger.state import HEAD_KEY, Head, decode_state
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A source topic and its remote topic."""
+
+    flow: Flow
+    source: SimulatedCluster
+    target: SimulatedCluster
+    topic: str
+
+    @property
+    def remote(self) -> str:
+        return f"{self.flow.source.alias}.{self.topic}"
+
+    def partitions(self) -> Iterator[tuple[Partition, Partition]]:
+        return zip(self.source.topic(self.topic).partitions, self.target.topic(self.remote).partitions, strict=True)
+
+
+def log_of(part: Partition) -> Log:
+    """The leader's log; without a leader the longest."""
+    return part.log if part.led.leader != NO_LEADER else max(part.logs.values(), key=lambda log: log.end)
+
+
+def committed(part: Partition) -> list[Record]:
+    """What a committed reader sees."""
+    log = log_of(part)
+    aborted = {(one.producer_id, one.first): one.last for one in log.producers.aborted}
+    ends: dict[int, list[tuple[int, int]]] = {}
+    for (producer, first), last in aborted.items():
+        ends.setdefault(producer, []).append((first, last))
+    found: list[Record] = []
+    for batch in log.batches:
+        if batch.is_control or batch.next_offset > log.stable_end:
+            continue
+        if batch.is_transactional and any(first <= batch.base_offset < last for first, last in ends.get(batch.producer_id, ())):
+            continue
+        found += records(batch)
+    return found
+
+
+def newest(cluster: SimulatedCluster, topic: str) -> dict[bytes, bytes]:
+    """The newest committed value of each key."""
+    found: dict[bytes, bytes | None] = {}
+    if topic in cluster.state.topics:
+        for part in cluster.topic(topic).partitions:
+            found |= {record.key or b"": record.value for record in committed(part)}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def receipts(copy: Copy) -> list[Receipt]:
+    """All receipts, in the order of source offsets."""
+    found = [decode_receipt(key, value) for key, value in newest(copy.target, copy.flow.ledger_topic).items()]
+    return sorted(found, key=lambda receipt: (receipt.topic, receipt.partition, receipt.upstream_start))
+
+
+class What(NamedTuple):
+    """A record without its place."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: tuple[tuple[str, bytes], ...]
+
+
+def _what(found: Iterable[Record]) -> list[What]:
+    return [What(record.key, record.value, record.timestamp, tuple(record.headers)) for record in found]
+
+
+def violations(copy: Copy) -> list[str]:
+    """Everything that does not hold, in words."""
+    if copy.remote not in copy.target.state.topics:
+        return [f"there is no topic {copy.remote}"]
+    known = receipts(copy)
+    found = []
+    for source, target in copy.partitions():
+        own = [one for one in known if (one.topic, one.partition) == source.key and one.kind is not ReceiptKind.SEED]
+        found += _copied(copy, source, target) if copy.flow.exactly_once else []
+        found += _explained(copy, source, target, own)
+        found += _positions(copy, source, own)
+    return found + _open(copy.target)
+
+
+def _copied(copy: Copy, source: Partition, target: Partition) -> list[str]:
+    """Whether the records are the same."""
+    wanted, there = _what(committed(source)), _what(committed(target))
+    if wanted == there:
+        return []
+    place = next(place for place, (one, other) in enumerate(zip_longest(wanted, there)) if one != other)
+    names = [one.value for one in there]
+    doubled = sorted({str(name) for name in names if names.count(name) > 1})
+    lost = [str(one.value) for one in wanted if one not in there]
+    invented = [str(one.value) for one in there if one not in wanted]
+    told = [f"{word}: {', '.join(some)}" for word, some in (("lost", lost), ("doubled", doubled), ("not on the source", invented)) if some]
+    told = told or ["in another order"]
+    return [f"{copy.remote}-{target.index} differs from record {place} on: {'; '.join(told)}"]
+
+
+def _explained(copy: Copy, source: Partition, target: Partition, own: list[Receipt]) -> list[str]:
+    """Whether receipts settle every offset once, and their runs name the right records."""
+    name, reached, found = f"receipts of {source.topic}-{source.index}", own[0].upstream_start if own else 0, []
+    wanted, there = ({one.offset: what for one, what in zip(all_, _what(all_), strict=True)} for all_ in map(committed, (source, target)))
+    explained: list[int] = []
+    named: list[int] = []
+    for receipt in own:
+        if receipt.upstream_start != reached:
+            found.append(f"{name}: after {reached} comes {receipt.upstream_start}")
+        reached = receipt.upstream_end
+        for upstream, downstream, count in receipt.runs:
+            for step in range(count):
+                explained.append(downstream + step)
+                named.append(upstream + step)
+                if wanted.get(upstream + step) is None or wanted.get(upstream + step) != there.get(downstream + step):
+                    found.append(f"{name}: source offset {upstream + step} is not {downstream + step} on the target")
+    if own and [offset for offset in wanted if own[0].upstream_start <= offset < reached] != named:
+        found.append(f"{name} name source offsets {named}, not {list(wanted)}")
+    repeated = {offset for receipt in own for first, end in receipt.repeated for offset in range(first, end)}
+    last = max(explained, default=-1)
+    behind = set() if copy.flow.exactly_once else {offset for offset in there if offset > last} | repeated
+    if sorted(explained) != sorted(there.keys() - (behind - set(explained))):
+        found.append(f"{name} explain {explained} of {copy.remote}-{target.index}, which holds {list(there)}")
+    return found
+
+
+def _positions(copy: Copy, source: Partition, own: list[Receipt]) -> list[str]:
+    """Whether head, position and receipts agree."""
+    state = newest(copy.target, copy.flow.state_topic)
+    entries = (decode_state(key, value) for key, value in state.items() if key.startswith(HEAD_KEY))
+    heads = [entry.position for entry in entries if isinstance(entry, Head) and (entry.topic, entry.partition) == source.key]
+    group = copy.target.groups.groups.get(copy.flow.position_group)
+    stored = group.offsets.get((copy.remote, source.index)) if group is not None else None
+    ends = [receipt.upstream_end for receipt in own][-1:] or heads
+    positions = [] if stored is None else [stored.offset]
+    agree = positions == heads if copy.flow.exactly_once else not positions or positions <= heads
+    if agree and (ends == heads or not own):
+        return []
+    return [f"{source.topic}-{source.index}: the receipts end at {ends}, the head says {heads}, the group {positions}"]
+
+
+def _open(cluster: SimulatedCluster) -> list[str]:
+    """Transactions that nobody has ended."""
+    parts = [part for topic in cluster.state.topics.values() for part in topic.partitions]
+    return [
+        f"{part.topic}-{part.index} is stable only up to {log_of(part).stable_end} of {log_of(part).high_watermark}"
+        for part in parts
+        if log_of(part).stable_end < log_of(part).high_watermark
+    ]

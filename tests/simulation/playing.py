@@ -1,0 +1,225 @@
+"""Plays a scenario: builds its world, lets the runs run, brings everything to rest, and asks the oracles.
+
+`airflow` is the process that begins the runs, as an orchestrator does. When the rounds are over, faults end, one more run copies what is
+left, and everything that was late arrives. Then nothing may be missing, and a last run must go on from there.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from tests.simulation.cluster import SimulatedCluster
+from tests.simulation.faults import Fault, Faults
+from tests.simulation.ferry_in_a_world import entered, flow_between, run_flow
+from tests.simulation.oracles import Copy, committed, log_of, receipts, violations
+from tests.simulation.processes import Process
+from tests.simulation.scenario import Kind, Round, Scenario
+from tests.simulation.state import Settings
+from tests.simulation.wires import STRAY_SECONDS
+from tests.simulation.world import Fate, World
+from tests.simulation.writing import SourceWriter, Write
+
+from ferry.config import Flow
+from ferry.copying.request import RunRequest
+from ferry.errors import ExitCode, FerryError, RetryRule, Superseded, error_named
+from ferry.ledger.run_report import RunReport
+
+TOPIC = "orders"
+# No run takes longer, whatever fails: Ferry waits at most about a minute for anything, a few times.
+LONGEST_RUN = 1_200.0
+# A broker that is back needs this long until everything is as before.
+HEALED = 20.0
+LAST_RUNS = 8
+
+
+@dataclass
+class Outcome:
+    """What came of a scenario. `problems`: what does not hold; empty: all is well."""
+
+    scenario: Scenario
+    problems: list[str]
+    world: World
+    happened: list[Fault] = field(default_factory=list)
+
+
+@cache
+def _flow(source_brokers: int, target_brokers: int) -> Flow:
+    source, target = _cluster("source", source_brokers), _cluster("target", target_brokers)
+    replicas = min(3, target_brokers)
+    lines = (f"a->b.topics = {TOPIC}", f"replication.factor = {replicas}", f"ferry.internal.topics.replication.factor = {replicas}")
+    with tempfile.TemporaryDirectory() as directory:
+        return flow_between(source, target, Path(directory), *lines)
+
+
+def _cluster(name: str, brokers: int, transaction_version: int = 2) -> SimulatedCluster:
+    return SimulatedCluster(
+        Settings(
+            cluster_id=name,
+            port=9_000 if name == "source" else 9_100,
+            seed=0 if name == "source" else 1,
+            brokers=tuple(range(1, brokers + 1)),
+            state_replicas=min(3, brokers),
+            transaction_version=transaction_version,
+        )
+    )
+
+
+class Play:
+    """One scenario, once."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario, self.problems = scenario, list[str]()
+        self.world = World(scenario.seed, mishaps=scenario.mishaps)
+        self.source = _cluster("source", scenario.source_brokers)
+        self.target = _cluster("target", scenario.target_brokers, scenario.transaction_version)
+        for cluster in (self.source, self.target):
+            self.world.add(cluster)
+        self.source.create_topic(TOPIC, scenario.partitions, min(3, scenario.source_brokers))
+        flow = replace(_flow(scenario.source_brokers, scenario.target_brokers), exactly_once=scenario.exactly_once)
+        self.flow = replace(flow, memory_bytes=6_000, transaction_bytes=400) if scenario.small else flow
+        self.copy = Copy(self.flow, self.source, self.target, TOPIC)
+        self.faults = Faults(self.world, {"source": self.source, "target": self.target}, scenario.faults)
+        self.writer = SourceWriter(self.world, self.source, TOPIC)
+        self._mishap, self.world.fate = self.world.fate, self._fate
+        self._tries: dict[str, list[Process]] = {}  # processes by run id
+
+    def _fate(self, who: str, request: Any) -> Fate:
+        """Of a request. Only runs that began before the faults were over have mishaps."""
+        fate = self.faults.fate(who, request)
+        return self._mishap(who, request) if fate is Fate.WHOLE and who.startswith("run") and not self.faults.over else fate
+
+    def play(self) -> Outcome:
+        with entered(self.world), self._crashes_told():
+            airflow = self.world.begin("airflow", self._rounds)
+            self._airflow = airflow
+            if not self.world.until_ended(airflow, 20 * LONGEST_RUN):
+                self.problems.append("airflow does not end")
+            if airflow.problem is not None:
+                raise airflow.problem
+        return Outcome(self.scenario, self.problems, self.world, self.faults.happened)
+
+    @contextmanager
+    def _crashes_told(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as problem:  # noqa: BLE001 - a defect of the simulation shows in the trace, too
+            self.problems.append(f"the world stops: {type(problem).__name__}: {problem}")
+
+    def _rounds(self) -> None:
+        for place, entry in enumerate(self.scenario.rounds):
+            self.writer.write(entry.writes)
+            process = self._begin(f"run-{place}", entry)
+            self._write_later(entry)
+            self._wait(process, LONGEST_RUN if entry.beside is None else entry.beside)
+        self._come_to_rest()
+
+    def _write_later(self, entry: Round) -> None:
+        for number, write in enumerate(entry.later, 1):
+            self.world.after(number * entry.pause, partial(self._write, write))
+
+    def _write(self, write: Write) -> None:
+        self.world.begin("writer", lambda: self.writer.write([write]))
+
+    def _begin(self, name: str, entry: Round) -> Process:
+        follows = None
+        if entry.kind is Kind.FOLLOWS:
+            follows = datetime.fromtimestamp(self.world.now + entry.seconds, UTC)
+        request = RunRequest(self.flow.name, f"id-{entry.run}", follow_until=follows)
+        return self._start(name, request, entry.lanes)
+
+    def _start(self, name: str, request: RunRequest, lanes: int | None = None) -> Process:
+        self.world.note(f"{name} begins, with run id {request.run_id}")
+        stable = [log_of(part).stable_end for part in self.source.topic(TOPIC).partitions]
+        process = self.world.begin(name, lambda: run_flow(replace(self.flow, lanes=lanes), request))
+        self._tries.setdefault(request.run_id, []).append(process)
+        process.changed = lambda: self._changed(process, request, stable)
+        return process
+
+    def _changed(self, process: Process, request: RunRequest, stable: list[int]) -> None:
+        """It has ended, was killed, or stands still."""
+        if process.ended and not process.killed:
+            self._look_at(process, request, stable)
+        self._airflow.tell(lambda: None)
+
+    def _look_at(self, process: Process, request: RunRequest, stable: list[int]) -> None:
+        """Whether a run that has ended tells the truth."""
+        name, report = process.name, process.result
+        if process.problem is not None:
+            self.world.note(f"{name} ends: {type(process.problem).__name__}: {process.problem}")
+            if not isinstance(process.problem, FerryError):
+                raise process.problem
+            self._needs_nobody(name, [type(process.problem).__name__])
+            return
+        assert isinstance(report, RunReport)
+        problem = next(iter(report.problems()), None)
+        self.world.note(f"{name} reports {report.records} records, {report.exit_code.name}{f': {problem}' if problem else ''}")
+        self._needs_nobody(name, [failure.error for failure in report.failed])
+        tries = [other for other in self._tries[request.run_id] if other is not process and (other.alive or other.over > process.began)]
+        told = sum(receipt.counters.records for receipt in receipts(self.copy) if receipt.run_id == request.run_id)
+        if told != report.records and not tries:  # another try at the same time may go on copying
+            self.problems.append(f"{name} reports {report.records} records, and its receipts {told}")
+        if report.exit_code is ExitCode.DONE and report.taken_over is None:
+            for (source, target), end in zip(self.copy.partitions(), stable, strict=True):
+                wanted = [record for record in committed(source) if record.offset < end]
+                if len(committed(target)) < len(wanted):
+                    self.problems.append(f"{name} reports success, but {self.copy.remote}-{target.index} lacks records")
+
+    def _needs_nobody(self, name: str, errors: Iterable[str]) -> None:
+        """Faults pass: no run may end with an error that a person has to settle."""
+        for error in errors:
+            if error_named(error).retry is not RetryRule.RETRY and error != Superseded.__name__:
+                self.problems.append(f"{name} ends with {error}")
+
+    def _wait(self, process: Process, seconds: float) -> None:
+        """Until the process has ended, was killed or stands still, or for so long."""
+        until = self.world.now + seconds
+        while process.alive and not process.frozen and self.world.now < until:
+            self.world.wait(until - self.world.now)
+        if process.alive and not process.frozen and seconds >= LONGEST_RUN:
+            self.problems.append(f"{process.name} has not ended after {seconds:.0f} s")
+
+    def _come_to_rest(self) -> None:
+        self.world.note("the faults are over")
+        self.faults.heal()
+        self.world.sleep(HEALED)
+        self._copy_rest("last")
+        while any(process.alive for process in self.world.processes if process is not self._airflow):
+            process = next(process for process in self.world.processes if process.alive and process is not self._airflow)
+            self._end_of(process)
+        self.world.sleep(STRAY_SECONDS)
+        self.problems += violations(self.copy)
+        if not self.problems:
+            self.writer.write([Write(partition, 1) for partition in range(self.scenario.partitions)])
+            self._copy_rest("after")
+            self.world.sleep(1.0)
+            self.problems += violations(self.copy)
+
+    def _end_of(self, process: Process) -> None:
+        until = self.world.now + LONGEST_RUN
+        while process.alive and self.world.now < until:
+            self.world.wait(1.0)
+        if process.alive:
+            self.problems.append(f"{process.name} has not ended {LONGEST_RUN:.0f} s after the faults")
+            process.kill()
+
+    def _copy_rest(self, name: str) -> None:
+        """Run until a run copies everything."""
+        for number in range(LAST_RUNS):
+            process = self._start(f"{name}-{number}", RunRequest(self.flow.name, f"{name}-{number}"))
+            self._wait(process, LONGEST_RUN)
+            if process.problem is None and process.ended and process.result.exit_code is ExitCode.DONE:
+                return
+            self.world.sleep(10.0)
+        self.problems.append(f"{LAST_RUNS} runs after the faults do not copy everything")
+
+
+def play(scenario: Scenario) -> Outcome:
+    """Play it in a world of its own."""
+    return Play(scenario).play()

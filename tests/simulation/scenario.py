@@ -1,0 +1,104 @@
+"""What happens in one seed: clusters, what is written, which runs begin when, and faults. It is data, drawn from the seed.
+
+A run may begin while earlier ones go on, stand still, or are dead; it may be another try of the last one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from random import Random
+
+from tests.simulation.faults import Fault, drawn_fault
+from tests.simulation.writing import Write
+
+
+class Kind(Enum):
+    BOUNDED = "copies what is there"
+    FOLLOWS = "follows for some seconds"
+
+
+@dataclass(frozen=True)
+class Round:
+    """`writes` come first. `run`: the number of the run; the same again is another try. `beside`: the next round begins after so many
+    seconds although this run goes on; None: it waits for its end. `later`: written while the run goes on, with pauses of `pause`."""
+
+    run: int
+    kind: Kind
+    writes: tuple[Write, ...]
+    later: tuple[Write, ...] = ()
+    pause: float = 0.0
+    seconds: float = 0.0  # that a run follows
+    beside: float | None = None
+    lanes: int | None = None
+
+    def __str__(self) -> str:
+        told = f"run {self.run} {self.kind.value.replace('some', f'{self.seconds:.1f}')}"
+        waits = "until it ends" if self.beside is None else f"for {self.beside:.3f} s"
+        return f"{sum(one.records for one in self.writes)} records, then {told}; wait {waits}; meanwhile {len(self.later)} more writes"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`mishaps`: how likely any other message has a mishap."""
+
+    seed: int
+    rounds: tuple[Round, ...]
+    faults: tuple[Fault, ...]
+    partitions: int = 2
+    source_brokers: int = 1
+    target_brokers: int = 1
+    transaction_version: int = 2
+    exactly_once: bool = True
+    small: bool = False  # small fetches and transactions, so that a run has many
+    mishaps: float = 0.0
+
+    def __str__(self) -> str:
+        mode = f"transaction.version {self.transaction_version}" if self.exactly_once else "without transactions"
+        brokers = f"{self.source_brokers} and {self.target_brokers} brokers"
+        head = f"seed {self.seed}: {brokers}, {self.partitions} partitions, {mode}{', small transactions' if self.small else ''}"
+        mishaps = [f"  mishaps: {self.mishaps}"] if self.mishaps else []
+        return "\n".join([head, *(f"  {one}" for one in self.rounds), *(f"  fault: {one}" for one in self.faults), *mishaps])
+
+
+def drawn(seed: int) -> Scenario:
+    """The scenario of a seed."""
+    chance = Random(seed)
+    partitions = chance.choice((1, 2, 2, 3))
+    brokers = chance.choice((1, 1, 3))
+    rounds: list[Round] = []
+    run = 0
+    for number in range(chance.choice((1, 2, 2, 3))):
+        run += number > 0 and chance.random() < 0.85
+        rounds.append(replace(_round(chance, run, partitions), lanes=chance.choice((None, None, 1, 2, 3))))
+    names = [f"run-{place}" for place in range(len(rounds))]
+    faults = tuple(drawn_fault(chance, names, brokers=brokers > 1) for _ in range(chance.choice((1, 2, 2, 3, 4, 5))))
+    return Scenario(
+        seed,
+        tuple(rounds),
+        faults,
+        partitions=partitions,
+        source_brokers=chance.choice((1, 1, 3)) if brokers > 1 else 1,
+        target_brokers=brokers,
+        transaction_version=chance.choice((1, 2, 2)),
+        small=chance.random() < 0.4,
+        exactly_once=chance.random() < 0.9,
+        mishaps=chance.choice((0.0, 0.0, 0.0, 0.01)),
+    )
+
+
+def _round(chance: Random, run: int, partitions: int) -> Round:
+    kind = Kind.FOLLOWS if chance.random() < 0.25 else Kind.BOUNDED
+    writes = tuple(_write(chance, partitions) for _ in range(chance.randrange(1, 4)))
+    later = tuple(_write(chance, partitions) for _ in range(chance.randrange(4))) if kind is Kind.FOLLOWS or chance.random() < 0.3 else ()
+    if kind is Kind.FOLLOWS:
+        seconds = 1.0 + 9.0 * chance.random()
+        beside = chance.choice((None, seconds * chance.random()))
+        return Round(run, kind, writes, later, 2.0 * chance.random(), seconds, beside)
+    return Round(run, kind, writes, later, 0.1 * chance.random(), 0.0, chance.choice((None, None, 0.3 * chance.random())))
+
+
+def _write(chance: Random, partitions: int) -> Write:
+    commits = chance.choice((None, None, None, True, False))
+    seconds = 0.0 if commits is None else chance.choice((0.0, 0.0, 0.3, 3.0)) * chance.random()
+    return Write(chance.randrange(partitions), chance.randrange(1, 5), commits, seconds)
