@@ -181,6 +181,11 @@ class SimulatedCluster:
         """Without a request. Underscores in names of `config` stand for dots."""
         return self.state.create_topic(name, partitions, replicas, {key.replace("_", "."): value for key, value in config.items()})
 
+    def retain(self, name: str) -> None:
+        """Retention and compaction of a topic, as brokers do them from time to time."""
+        self.topic(name).retain(self.now)
+        self.state.look_at_parked()
+
     def elect(self, partition: Partition, leader: int) -> None:
         """Another leader (-1: none). A replica that is not in sync makes it an unclean election."""
         partition.elect(leader)

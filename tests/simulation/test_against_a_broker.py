@@ -45,6 +45,8 @@ READS = (Fetch, ListOffsets, EpochEnd, Producers, Offsets, Metadata, DescribeCon
 PATIENCE_SECONDS = 60.0
 PAUSE_SECONDS = 0.02
 NODE = 1
+# Brokers look for old segments all the time; some releases do so only after their first 30 seconds.
+RETENTION = {"log.retention.check.interval.ms": "50", "log.initial.task.delay.ms": "50"}
 RACES = 3  # of each kind
 # Releases, and versions of transactions there; 0: before the feature. A cluster of 4.0 or later that was upgraded has version 1.
 TRIED = [("2.8.2", 0), ("3.9.1", 0), ("4.0.0", 1), ("4.0.0", 2), ("4.3.1", 1), ("4.3.1", 2), ("4.4.0", 1), ("4.4.0", 2)]
@@ -134,7 +136,7 @@ class RealBroker:
 def _broker(
     cluster_factory: Callable[..., SandboxCluster], flow_factory: Callable[..., Flow], release: str, version: int
 ) -> Iterator[RealBroker]:
-    cluster = cluster_factory(version=release, features=(f"transaction.version={version}",) if version else ())
+    cluster = cluster_factory(RETENTION, version=release, features=(f"transaction.version={version}",) if version else ())
     real = RealBroker(flow_factory("A->B.topics = x", source=SimpleNamespace(bootstrap="127.0.0.1:1"), target=cluster))
     try:
         yield real
