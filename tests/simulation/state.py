@@ -15,6 +15,7 @@ from uuid import UUID
 from tests.simulation.codes import Code
 from tests.simulation.partition import NO_LEADER, Led, Partition
 from tests.simulation.releases import Release
+from tests.simulation.rights import Rights
 from tests.simulation.steps import Reply, StepKind, Steps
 from tests.simulation.topic_configs import Shown, topic_defaults
 from tests.simulation.topics import GROUPS_TOPIC, TRANSACTIONS_TOPIC, Topic
@@ -84,6 +85,7 @@ class ClusterState:
         self.topic_ids: dict[UUID, Topic] = {}
         self.steps = Steps()
         self.parked: list[Parked] = []
+        self.rights = Rights()
         self.loading: set[tuple[int, int]] = set()  # kind of coordinator, and partition of its topic
         self.topic_defaults = {**topic_defaults(settings.release), **settings.topic_defaults}
         self._random = Random(settings.seed)
