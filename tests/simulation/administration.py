@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from kafka.protocol.admin import (
@@ -109,18 +110,7 @@ class Administration:
         if version >= 7:
             more["topic_id"] = None if only_checked and self._state.has_zookeeper else as_decoded(topic.topic_id)
         if version >= 5:
-            kind = CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs
-            shown = [
-                kind(
-                    version=version,
-                    name=name,
-                    value=value,
-                    read_only=False,
-                    config_source=source,
-                    is_sensitive=False,
-                )
-                for name, (value, source) in topic.all_shown().items()
-            ]
+            shown = [_created_entry(name, *entry, version) for name, entry in topic.all_shown().items()]
             more |= {"num_partitions": partitions, "replication_factor": replicas, "configs": shown}
         return more
 
@@ -273,6 +263,14 @@ class Administration:
         return _FINE
 
 
+# Answers share these entries: nobody changes them.
+@lru_cache(maxsize=1_000)
+def _created_entry(name: str, value: str, source: int, version: int) -> Any:
+    kind = CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs
+    return kind(version=version, name=name, value=value, read_only=False, config_source=source, is_sensitive=False)
+
+
+@lru_cache(maxsize=1_000)
 def _entry(name: str, value: str, source: int, version: int) -> Any:
     kind = DescribeConfigsResponse.DescribeConfigsResult.DescribeConfigsResourceResult
     more: dict[str, Any] = {"config_source": source, "synonyms": []} if version >= 1 else {}

@@ -148,7 +148,10 @@ class SimulatedCluster:
         if later is not None:
             later(broker, request, version, reply)
         elif request.API_KEY in self._at_once:
-            reply.give(self._at_once[request.API_KEY](broker, request, version))
+            answer = self._at_once[request.API_KEY](broker, request, version)
+            if broker.throttle and getattr(answer, "throttle_time_ms", None) is not None:
+                answer.throttle_time_ms = broker.throttle
+            reply.give(answer)
         else:
             raise kafka_errors.IncompatibleBrokerVersion(f"the simulated cluster has no answer to {request.name}")
         self.state.look_at_parked()
@@ -206,7 +209,20 @@ class SimulatedCluster:
         broker = self.state.brokers[node]
         self._replace(node)
         broker.up, broker.image = True, None
+        for partition in self._partitions():
+            partition.offline.discard(node)
         self.steps.add(StepKind.FOLLOW, str(node), lambda: self._follow(node))
+
+    def fail_disk(self, node: int, *partitions: Partition) -> None:
+        """A disk of a broker is full, or broken: it stops to use its replicas of these partitions, until it starts again.
+
+        Their leaders are replaced in a step of its own. A broker without a disk that is left ends: `kill`.
+        """
+        for partition in partitions:
+            partition.offline.add(node)
+            partition.waiting.add(node)
+        self.steps.add(StepKind.ELECT, f"{node} without a disk", lambda: self._replace(node))
+        self.state.look_at_parked()
 
     def cut_off(self, node: int) -> None:
         """Clients still reach the broker, but no other broker does: it goes on with the metadata that it has."""
@@ -231,15 +247,16 @@ class SimulatedCluster:
         broker = self.state.brokers[node]
         return not broker.up or broker.image is not None
 
+    def _lacks(self, node: int, partition: Partition) -> bool:
+        return self._is_gone(node) or node in partition.offline
+
     def _partitions(self) -> Iterable[Partition]:
         return [part for topic in self.state.topics.values() for part in topic.partitions]
 
     def _replace(self, node: int) -> bool:
-        """The controller notices that the broker is gone."""
-        if not self._is_gone(node):
-            return True
+        """The controller notices that the broker, or one of its disks, is gone."""
         for partition in self._partitions():
-            if node not in partition.logs:
+            if node not in partition.logs or not self._lacks(node, partition):
                 continue
             if partition.led.leader == node:
                 self._elect_another(partition, node)
@@ -247,7 +264,7 @@ class SimulatedCluster:
         return True
 
     def _elect_another(self, partition: Partition, node: int) -> None:
-        there = [other for other in partition.replicas if other != node and not self._is_gone(other)]
+        there = [other for other in partition.replicas if other != node and not self._lacks(other, partition)]
         clean = [other for other in there if other in partition.led.in_sync]
         unclean = there if self.state.topics[partition.topic].elects_unclean else []
         self.elect(partition, next(iter(clean or unclean), NO_LEADER))
@@ -256,7 +273,7 @@ class SimulatedCluster:
         if self._is_gone(node):
             return False
         for partition in self._partitions():
-            if node not in partition.logs:
+            if node not in partition.logs or node in partition.offline:
                 continue
             if partition.led.leader == NO_LEADER and node in partition.led.in_sync:
                 self.elect(partition, node)
@@ -275,7 +292,7 @@ class SimulatedCluster:
         self.state.look_at_parked()
 
     def _load_groups(self, partition: Partition) -> bool:
-        if partition.led.leader == NO_LEADER or not self.state.brokers[partition.led.leader].up:
+        if not self.state.writes(partition):
             return False
         self.state.loading.discard((GROUPS, partition.index))
         return True

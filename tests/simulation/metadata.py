@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from kafka.protocol.admin import DescribeAclsResponse, DescribeClusterResponse, DescribeQuorumResponse
@@ -81,7 +82,7 @@ class ClusterMetadata:
         led, up = self._state.led(broker, partition), self._state.up_for(broker)
         more: dict[str, Any] = {"leader_epoch": led.epoch} if version >= 7 else {}
         if version >= 5:
-            more["offline_replicas"] = [node for node in partition.replicas if node not in up]
+            more["offline_replicas"] = [node for node in partition.replicas if node not in up or node in partition.offline]
         return _TOPIC.MetadataResponsePartition(
             version=version,
             error_code=int(Code.LEADER_NOT_AVAILABLE if led.leader == NO_LEADER else Code.NONE),
@@ -119,10 +120,7 @@ class ClusterMetadata:
         return Code.NONE, led, found.host, found.port
 
     def api_versions(self, broker: Broker, request: Any, version: int) -> Any:
-        keys = [
-            ApiVersionsResponse.ApiVersion(version=version, api_key=key, min_version=oldest, max_version=newest)
-            for key, (oldest, newest) in self.versions.items()
-        ]
+        keys = [_offered(version, key, *offered) for key, offered in self.versions.items()]
         more: dict[str, Any] = {}
         if version >= 3:
             more["finalized_features"] = [
@@ -181,3 +179,9 @@ class ClusterMetadata:
     def acls(self, broker: Broker, request: Any, version: int) -> Any:
         code, told = int(Code.SECURITY_DISABLED), "No Authorizer is configured on the broker"
         return DescribeAclsResponse(version=version, error_code=code, error_message=told, resources=[])
+
+
+@lru_cache(maxsize=1_000)
+def _offered(version: int, key: int, oldest: int, newest: int) -> Any:
+    """Answers share it: nobody changes it."""
+    return ApiVersionsResponse.ApiVersion(version=version, api_key=key, min_version=oldest, max_version=newest)

@@ -34,6 +34,7 @@ class Partition:
         self.led = Led(replicas[0], 0, replicas)
         self.epoch_start = 0  # the leader's end when it was elected
         self.waiting: set[int] = set()  # followers that do not copy: brokers that are gone, or as a test says
+        self.offline: set[int] = set()  # replicas whose disk has failed
         self.logs[replicas[0]].epochs.assign(0, 0)
 
     @property

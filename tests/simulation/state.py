@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import count
 from random import Random
 from typing import NamedTuple
@@ -58,7 +59,7 @@ class Broker:
         self.node, self.host, self.port = node, "127.0.0.1", port
         self.up = True
         self.image: Image | None = None
-        self.throttle = 0  # ms that a quota asks for in the answers to Produce and Fetch
+        self.throttle = 0  # ms that quotas ask for in all answers
 
 
 @dataclass
@@ -184,6 +185,8 @@ class ClusterState:
         led = self.led(broker, partition)
         if broker.node not in partition.logs:
             return Code.NOT_LEADER_OR_FOLLOWER
+        if broker.node in partition.offline:
+            return Code.KAFKA_STORAGE_ERROR
         if epoch >= 0 and epoch != led.epoch:
             return Code.FENCED_LEADER_EPOCH if epoch < led.epoch else Code.UNKNOWN_LEADER_EPOCH
         return Code.NOT_LEADER_OR_FOLLOWER if leader_only and led.leader != broker.node else Code.NONE
@@ -223,6 +226,8 @@ class ClusterState:
         partition = self.state_partition(kind, key)
         if partition is None or self.led(broker, partition).leader != broker.node:
             return Code.NOT_COORDINATOR
+        if broker.node in partition.offline:
+            return Code.COORDINATOR_NOT_AVAILABLE
         return Code.COORDINATOR_LOAD_IN_PROGRESS if (kind, partition.index) in self.loading else Code.NONE
 
     def coordinates(self, kind: int, key: str) -> bool:
@@ -230,9 +235,15 @@ class ClusterState:
         partition = self.state_partition(kind, key)
         if partition is None or partition.led.leader == NO_LEADER or (kind, partition.index) in self.loading:
             return False
-        return self.brokers[partition.led.leader].up
+        return self.writes(partition)
+
+    def writes(self, partition: Partition) -> bool:
+        """Whether the partition has a leader that is up and can write."""
+        leader = partition.led.leader
+        return leader != NO_LEADER and self.brokers[leader].up and leader not in partition.offline
 
 
+@lru_cache(maxsize=10_000)
 def _java_hash(text: str) -> int:
     """String.hashCode."""
     found = 0

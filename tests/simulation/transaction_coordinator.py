@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from tests.simulation.batches import marker
 from tests.simulation.codes import Code
 from tests.simulation.groups import GroupStore
-from tests.simulation.partition import NO_LEADER, Partition
+from tests.simulation.partition import Partition
 from tests.simulation.state import GROUPS, TRANSACTIONS, ClusterState, Key
 from tests.simulation.steps import StepKind
 from tests.simulation.topics import GROUPS_TOPIC
@@ -115,8 +115,7 @@ class TransactionCoordinators:
         return True
 
     def _takes_markers(self, partition: Partition) -> bool:
-        leader = partition.led.leader
-        if leader == NO_LEADER or not self._state.brokers[leader].up:
+        if not self._state.writes(partition):
             return False
         return partition.topic != GROUPS_TOPIC or (GROUPS, partition.index) not in self._state.loading
 
@@ -171,8 +170,7 @@ class TransactionCoordinators:
         self._state.steps.add(StepKind.LOAD, f"{partition.topic}-{partition.index}", lambda: self._load(partition))
 
     def _load(self, partition: Partition) -> bool:
-        leader = partition.led.leader
-        if leader == NO_LEADER or not self._state.brokers[leader].up:
+        if not self._state.writes(partition):
             return False
         self._state.loading.discard((TRANSACTIONS, partition.index))
         for known in self.ids.values():
