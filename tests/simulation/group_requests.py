@@ -254,11 +254,14 @@ class GroupRequests:
             return OffsetDeleteResponse(version=version, error_code=int(code), topics=[])
         topics = []
         for topic in request.topics:
-            parts = []
+            parts, code = [], Code.GROUP_SUBSCRIBED_TO_TOPIC if group.reads(topic.name) else Code.NONE
             for part in topic.partitions:
                 for offsets in (group.offsets, *group.pending.values()):
-                    offsets.pop((topic.name, part.partition_index), None)
-                parts.append(kind.OffsetDeleteResponsePartition(version=version, partition_index=part.partition_index, error_code=0))
+                    if code is Code.NONE:
+                        offsets.pop((topic.name, part.partition_index), None)
+                parts.append(
+                    kind.OffsetDeleteResponsePartition(version=version, partition_index=part.partition_index, error_code=int(code))
+                )
             topics.append(kind(version=version, name=topic.name, partitions=parts))
         return OffsetDeleteResponse(version=version, error_code=0, topics=topics)
 

@@ -23,11 +23,12 @@ class Stored(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A member that a test gives to a group."""
+    """A member that a test gives to a group. `topics`: those to which it has subscribed."""
 
     member_id: str
     client_id: str = "client"
     client_host: str = "/127.0.0.1"
+    topics: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -52,6 +53,10 @@ class Group:
     def is_unused(self) -> bool:
         """Whether it has no members, and no offsets."""
         return not (self.members or self.offsets or any(self.pending.values()))
+
+    def reads(self, topic: str) -> bool:
+        """Whether a member has subscribed to it."""
+        return any(topic in member.topics for member in self.members)
 
     def is_pending(self, key: Key) -> bool:
         return any(key in offsets for offsets in self.pending.values())
