@@ -89,7 +89,7 @@ class ClusterMetadata:
             partition_index=partition.index,
             leader_id=led.leader,
             replica_nodes=list(partition.replicas),
-            isr_nodes=list(led.in_sync),
+            isr_nodes=[] if led.leader == NO_LEADER and self._state.empties_in_sync else list(led.in_sync),
             **more,
         )
 

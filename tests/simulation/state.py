@@ -109,6 +109,11 @@ class ClusterState:
         return self.settings.release < (4, 0)
 
     @property
+    def empties_in_sync(self) -> bool:
+        """Whether a partition without a leader has no replica in sync: the controller keeps elsewhere which may be elected (KIP-966)."""
+        return self.settings.release >= (4, 1)
+
+    @property
     def verifies(self) -> bool:
         """Whether the leader of a partition asks the coordinator before it begins a transaction (KIP-890, part 1)."""
         return self.settings.release >= (3, 6)
