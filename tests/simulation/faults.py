@@ -25,6 +25,7 @@ class Act(Enum):
     NOT_ASKED = "its connection is closed before the broker has the request"
     UNANSWERED = "the broker does it, and closes the connection before the answer"
     LATE = "the answer takes seconds"
+    CRASH = "the broker does it, and fails before it answers"
     STRAY = "it sees the connection closed; the broker reads the request seconds later"
     KILL = "it is killed before it sends the request"
     KILL_AFTER = "it is killed when it has sent the request"
@@ -32,11 +33,17 @@ class Act(Enum):
     FREEZE_AFTER = "it stands still when it has sent the request"
     FAIL = "a broker fails, and comes back"
     MOVE = "partitions move to other leaders"
-    LAG = "followers copy nothing for a while"
+    LAG = "followers copy nothing for a while; then some of them lead"
     CUT_OFF = "a broker loses the others, goes on as the leader that it was, and comes back"
 
 
-OF_MESSAGES = {Act.NOT_ASKED: Fate.NOT_ASKED, Act.UNANSWERED: Fate.UNANSWERED, Act.LATE: Fate.LATE, Act.STRAY: Fate.STRAY}
+OF_MESSAGES = {
+    Act.NOT_ASKED: Fate.NOT_ASKED,
+    Act.UNANSWERED: Fate.UNANSWERED,
+    Act.LATE: Fate.LATE,
+    Act.CRASH: Fate.CRASH,
+    Act.STRAY: Fate.STRAY,
+}
 OF_PROCESSES = (Act.KILL, Act.KILL_AFTER, Act.FREEZE, Act.FREEZE_AFTER)
 OF_BROKERS = (Act.FAIL, Act.MOVE, Act.LAG, Act.CUT_OFF)
 
@@ -61,32 +68,34 @@ class Fault:
 
 # In seconds.
 LONGEST_LAG = 25.0
-# Kinds of requests that faults are aimed at, each with how often, and with the largest number. See `kind_of`.
-_AIMS = (
+# Kinds of requests that faults are aimed at, by protocol, each with how often, and with the largest number. See `kinds_of`.
+_BOTH = (
     ("", 4, 150),
+    ("InitProducerId run", 2, 4),
+    ("InitProducerId lane", 3, 20),
     ("EndTxn commit lane", 6, 3),
     ("EndTxn abort lane", 2, 2),
     ("EndTxn commit run", 2, 3),
-    ("EndTxn abort run", 2, 4),
-    ("InitProducerId lane", 3, 10),
-    ("InitProducerId run", 2, 4),
+    ("EndTxn abort run", 1, 3),
     ("Produce lane", 6, 6),
     ("Produce run", 2, 3),
-    ("Produce", 1, 8),
-    ("TxnOffsetCommit", 3, 2),
-    ("AddPartitionsToTxn lane", 2, 4),
-    ("AddOffsetsToTxn", 1, 2),
-    ("Fetch", 3, 24),
+    ("TxnOffsetCommit", 4, 2),
+    ("Fetch", 3, 20),
     ("OffsetFetch", 2, 3),
-    ("ListOffsets", 2, 6),
+    ("ListOffsets", 1, 6),
     ("DescribeProducers", 1, 2),
-    ("OffsetCommit", 2, 3),
 )
+_AIMS = {
+    1: (*_BOTH, ("AddPartitionsToTxn lane", 2, 4), ("AddOffsetsToTxn", 1, 2)),
+    2: _BOTH,
+    0: (("", 6, 120), ("Produce", 8, 12), ("OffsetCommit", 4, 2), ("InitProducerId", 2, 6), ("Fetch", 2, 20)),
+}
 _WEIGHTS = {
     Act.NOT_ASKED: 2,
     Act.UNANSWERED: 4,
     Act.LATE: 1,
-    Act.STRAY: 4,
+    Act.CRASH: 2,
+    Act.STRAY: 5,
     Act.KILL: 4,
     Act.KILL_AFTER: 4,
     Act.FREEZE: 4,
@@ -98,15 +107,16 @@ _WEIGHTS = {
 }
 
 
-def drawn_fault(chance: Random, names: list[str], *, brokers: bool) -> Fault:
-    """A fault of one of these processes. `brokers`: whether there are several, so that one may fail."""
+def drawn_fault(chance: Random, names: list[str], protocol: int, *, brokers: bool) -> Fault:
+    """A fault of one of these processes. `protocol`: of transactions; 0: the flow has none. `brokers`: whether there are several."""
     acts = [act for act in _WEIGHTS if brokers or act not in OF_BROKERS or act is Act.FAIL]
     act = chance.choices(acts, [_WEIGHTS[one] for one in acts])[0]
-    request, _, most = chance.choices(_AIMS, [often for _, often, _ in _AIMS])[0]
+    request, _, most = chance.choices(_AIMS[protocol], [often for _, often, _ in _AIMS[protocol]])[0]
     # Most of them last about as long as a run, others longer than any time-out.
     seconds = chance.choice((0.05, 0.3, 1.0, 5.0, 30.0, 70.0)) * (0.2 + chance.random()) if act not in OF_MESSAGES else 0.0
     cluster = "source" if chance.random() < 0.2 else "target"
-    return Fault(act, chance.choice(names), request, 1 + int(most * chance.random() ** 2), seconds, cluster, chance.randrange(1_000))
+    nth = 1 + int(most * chance.random() ** 3)
+    return Fault(act, chance.choice(names), request, nth, seconds, cluster, chance.randrange(1_000))
 
 
 def kinds_of(request: Any) -> list[str]:
@@ -221,13 +231,19 @@ class Faults:
         parts = self._chosen(cluster, place)
         for part in parts:
             part.waiting |= {node for node in part.led.in_sync if node != part.led.leader}
-        self._world.after(min(seconds, LONGEST_LAG), lambda: self._end_lag(cluster, parts))
+        self._world.after(min(seconds, LONGEST_LAG), lambda: self._end_lag(cluster, parts, place))
 
-    def _end_lag(self, cluster: SimulatedCluster, parts: list[Partition]) -> None:
-        for part in parts:
-            for node in part.replicas:
-                if node in part.waiting and self._is_there(cluster, node):
-                    part.catch_up(node)
+    def _end_lag(self, cluster: SimulatedCluster, parts: list[Partition], place: int) -> None:
+        """The followers copy what is missing; or one of them leads from now on, with or without the last batches."""
+        for number, part in enumerate(parts, place):
+            followers = [node for node in part.replicas if node in part.waiting and self._is_there(cluster, node)]
+            if followers and number % 2 and part.led.leader != NO_LEADER:
+                if number % 4 == 1:
+                    part.catch_up(followers[0])
+                part.waiting.discard(followers[0])
+                cluster.elect(part, followers[0])
+            for node in followers:
+                part.catch_up(node)
         cluster.state.look_at_parked()
 
     @staticmethod

@@ -63,12 +63,6 @@ MUTANTS = (
         ("request, positions, repeatable=False)", "request, positions, repeatable=True)"),
     ),
     _of(
-        "unstable-positions",
-        "positions are read when no transaction is undecided",
-        COORDINATION,
-        ("fetch_request([self._group], partitions, stable=stable)", "fetch_request([self._group], partitions, stable=False)"),
-    ),
-    _of(
         "no-pair-after-commit",
         "the proof asks for the pair after a commit without an answer",
         COORDINATION,
@@ -135,15 +129,6 @@ MUTANTS = (
         ("lanes=max(found.lanes, number_of_lanes(0, self._flow.lanes))", "lanes=number_of_lanes(0, self._flow.lanes)"),
     ),
     _of(
-        "committed-flow-record",
-        "uncommitted flow records count",
-        FENCING,
-        (
-            "self._opened.target.reader(committed=False).read(state):\n            self._has",
-            "self._opened.target.reader().read(state):\n            self._has",
-        ),
-    ),
-    _of(
         "fenced-goes-on",
         "a lane that was fenced ends",
         LANE,
@@ -162,6 +147,19 @@ MUTANTS = (
         LANE,
         (" if not cursor.agrees_with(positions.get(key))}", " if False}"),
     ),
+    _of(
+        "no-fence-of-writers",
+        "without transactions, a run fences the writers of older runs",
+        FENCING,
+        ("            if not others:\n                return\n", "            return\n"),
+    ),
+    _of(
+        "same-epoch",
+        "with transaction.version 2 every transaction has an epoch of its own",
+        COORDINATION,
+        ("if transactions_v2 and answer.producer_id >= 0", "if False"),
+    ),
+    _of("old-pair", "records are sent with the pair of the lane", LANE, ("        self._records.adopt(identity)\n", "")),
     # In the transaction.
     _of(
         "no-receipts", "receipts are in the transaction", END, ("records = {**found.receipts, **found.heads}", "records = {**found.heads}")
@@ -212,6 +210,48 @@ MUTANTS = (
             "TransactionEvent.DONE)\n        for cursor in touched.values():\n            cursor.confirm()\n",
             "TransactionEvent.DONE)\n",
         ),
+    ),
+    _of(
+        "ends-without-commit",
+        "a lane ends when everything is committed",
+        LANE,
+        (" and not self._groups.unfinished and not self._groups.touched", " and not self._groups.unfinished"),
+    ),
+    _of(
+        "receipts-again",
+        "a committed receipt is not written again",
+        CURSOR,
+        ("if self._receipts and self.task.follows else None\n        self._receipts = []\n", "if False else None\n"),
+    ),
+    _of(
+        "old-head",
+        "the head has the position of the receipts",
+        CURSOR,
+        ("            position=self.position,", "            position=self.task.position,"),
+    ),
+    _of(
+        "receipts-before-records",
+        "without transactions, receipts come when the records are acknowledged",
+        LANE,
+        (" and not self._records.unanswered and not self._unclear", " and not self._unclear"),
+    ),
+    _of(
+        "grown-over-gaps",
+        "a receipt grows only where the last one ended",
+        "copying.joined_receipts",
+        ("        and last.upstream_end == more.upstream_start\n", ""),
+    ),
+    _of(
+        "not-added",
+        "every transaction adds its partitions (transaction.version 1)",
+        LANE,
+        ("        self._registered.clear()\n", ""),
+    ),
+    _of(
+        "uncommitted-state",
+        "only committed heads, receipts and positions of Ferry's topics count",
+        "clusters.logs.internal_reader",
+        ("READ_COMMITTED if self._committed else READ_UNCOMMITTED", "READ_UNCOMMITTED"),
     ),
     # The order of batches.
     _of(
@@ -276,6 +316,7 @@ MUTANTS = (
     ),
     # Reports.
     _of("report-of-one-try", "a report has all tries of a run", "pipeline.run", ("if records.opened is not None:  #", "if False:  #")),
+    _of("report-of-all-runs", "a report counts its own run", "pipeline.report_reading", ("if receipt.run_id == request.run_id]", "]")),
     _of("failures-forgotten", "a report names what failed", DRIVER, ("self._plans.stop(key, error, problem)", "pass")),
 )
 

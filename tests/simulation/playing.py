@@ -15,6 +15,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from kafka.protocol.producer import InitProducerIdRequest
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.faults import Fault, Faults
 from tests.simulation.ferry_in_a_world import entered, flow_between, run_flow
@@ -88,12 +89,29 @@ class Play:
         self.faults = Faults(self.world, {"source": self.source, "target": self.target}, scenario.faults)
         self.writer = SourceWriter(self.world, self.source, TOPIC)
         self._mishap, self.world.fate = self.world.fate, self._fate
+        self._fences_itself: set[str] = set()  # runs whose own request for an id may come late, and fence them
+        self._took: dict[str, float] = {}  # when a process asked for the flow's id
+        self._has_lanes: set[str] = set()
+        self._follow: set[str] = set()  # processes that may take the flow again
         self._tries: dict[str, list[Process]] = {}  # processes by run id
 
     def _fate(self, who: str, request: Any) -> Fate:
         """Of a request. Only runs that began before the faults were over have mishaps."""
         fate = self.faults.fate(who, request)
-        return self._mishap(who, request) if fate is Fate.WHOLE and who.startswith("run") and not self.faults.over else fate
+        if fate is Fate.WHOLE and who.startswith("run") and not self.faults.over:
+            fate = self._mishap(who, request)
+        if isinstance(request, InitProducerIdRequest):
+            self._note_taking(who, request, fate)
+        return fate
+
+    def _note_taking(self, who: str, request: InitProducerIdRequest, fate: Fate) -> None:
+        """Remember when a process asked for the flow's id, for the last time before it asked for lanes."""
+        if fate is Fate.STRAY:
+            self._fences_itself.add(who)
+        if not str(request.transactional_id).endswith("-run"):
+            self._has_lanes.add(who)
+        elif who not in self._has_lanes and request.producer_id < 0:
+            self._took[who] = self.world.now
 
     def play(self) -> Outcome:
         with entered(self.world), self._crashes_told():
@@ -131,6 +149,7 @@ class Play:
         follows = None
         if entry.kind is Kind.FOLLOWS:
             follows = datetime.fromtimestamp(self.world.now + entry.seconds, UTC)
+            self._follow.add(name)
         request = RunRequest(self.flow.name, f"id-{entry.run}", follow_until=follows)
         return self._start(name, request, entry.lanes)
 
@@ -156,11 +175,15 @@ class Play:
             if not isinstance(process.problem, FerryError):
                 raise process.problem
             self._needs_nobody(name, [type(process.problem).__name__])
+            if isinstance(process.problem, Superseded):
+                self._taken_over(process)
             return
         assert isinstance(report, RunReport)
         problem = next(iter(report.problems()), None)
         self.world.note(f"{name} reports {report.records} records, {report.exit_code.name}{f': {problem}' if problem else ''}")
         self._needs_nobody(name, [failure.error for failure in report.failed])
+        if report.superseded or report.taken_over is not None:
+            self._taken_over(process)
         tries = [other for other in self._tries[request.run_id] if other is not process and (other.alive or other.over > process.began)]
         told = sum(receipt.counters.records for receipt in receipts(self.copy) if receipt.run_id == request.run_id)
         if told != report.records and not tries:  # another try at the same time may go on copying
@@ -170,6 +193,15 @@ class Play:
                 wanted = [record for record in committed(source) if record.offset < end]
                 if len(committed(target)) < len(wanted):
                     self.problems.append(f"{name} reports success, but {self.copy.remote}-{target.index} lacks records")
+
+    def _taken_over(self, process: Process) -> None:
+        """A run says that another one has taken the flow over: then a newer one was there. What a dead one sent may come late."""
+        others = [other for tries in self._tries.values() for other in tries if other is not process]
+        there = [other for other in others if other.alive or other.over + STRAY_SECONDS * other.killed >= process.began]
+        mine = self._took.get(process.name, 0.0)
+        newer = [other for other in there if other.name not in self._took or self._took[other.name] >= mine or other.name in self._follow]
+        if not newer and process.name not in self._fences_itself:
+            self.problems.append(f"{process.name} says that it was taken over, and there is no {'newer' if there else 'other'} run")
 
     def _needs_nobody(self, name: str, errors: Iterable[str]) -> None:
         """Faults pass: no run may end with an error that a person has to settle."""
@@ -195,7 +227,7 @@ class Play:
             self._end_of(process)
         self.world.sleep(STRAY_SECONDS)
         self.problems += violations(self.copy)
-        if not self.problems:
+        if self.scenario.goes_on and not self.problems:
             self.writer.write([Write(partition, 1) for partition in range(self.scenario.partitions)])
             self._copy_rest("after")
             self.world.sleep(1.0)

@@ -52,7 +52,7 @@ class Process:
         except Exception as problem:  # noqa: BLE001 - whoever has started it looks at it
             self.problem = problem
         self._post()
-        self.ended, self.over = True, self._world.now
+        self.ended, self.over = True, self.over if self.killed else self._world.now
         self.cut.clear()
         self._world.at(self._world.now, self.changed)
 
@@ -115,7 +115,7 @@ class Process:
         """End at once. If it runs now, it leaves its blocks at its next wait."""
         if not self.alive:
             return
-        self.killed = True
+        self.killed, self.over = True, self._world.now
         self._world.note(f"{self.name} is killed")
         self._world.at(self._world.now, self.changed)
         for cut in self.cut:

@@ -52,6 +52,7 @@ class Scenario:
     exactly_once: bool = True
     small: bool = False  # small fetches and transactions, so that a run has many
     mishaps: float = 0.0
+    goes_on: bool = True  # whether one more run copies more records at the end
 
     def __str__(self) -> str:
         mode = f"transaction.version {self.transaction_version}" if self.exactly_once else "without transactions"
@@ -64,37 +65,40 @@ class Scenario:
 def drawn(seed: int) -> Scenario:
     """The scenario of a seed."""
     chance = Random(seed)
-    partitions = chance.choice((1, 2, 2, 3))
-    brokers = chance.choice((1, 1, 3))
+    partitions, brokers, small = chance.choice((1, 2, 2, 3)), chance.choice((1, 1, 3)), chance.random() < 0.6
+    protocol, exactly_once = chance.choice((1, 2)), chance.random() < 0.92
     rounds: list[Round] = []
     run = 0
     for number in range(chance.choice((1, 2, 2, 3))):
         run += number > 0 and chance.random() < 0.85
-        rounds.append(replace(_round(chance, run, partitions), lanes=chance.choice((None, None, 1, 2, 3))))
+        lanes = chance.choice((None, 1, 1, 2, 2, 3))
+        rounds.append(replace(_round(chance, run, partitions, 6 if small else 3), lanes=lanes))
     names = [f"run-{place}" for place in range(len(rounds))]
-    faults = tuple(drawn_fault(chance, names, brokers=brokers > 1) for _ in range(chance.choice((1, 2, 2, 3, 4, 5))))
+    count = chance.choice((1, 1, 2, 2, 3, 4))
     return Scenario(
         seed,
         tuple(rounds),
-        faults,
+        tuple(drawn_fault(chance, names, protocol if exactly_once else 0, brokers=brokers > 1) for _ in range(count)),
         partitions=partitions,
         source_brokers=chance.choice((1, 1, 3)) if brokers > 1 else 1,
         target_brokers=brokers,
-        transaction_version=chance.choice((1, 2, 2)),
-        small=chance.random() < 0.4,
-        exactly_once=chance.random() < 0.9,
+        transaction_version=protocol,
+        exactly_once=exactly_once,
+        small=small,
         mishaps=chance.choice((0.0, 0.0, 0.0, 0.01)),
+        goes_on=chance.random() < 0.3,
     )
 
 
-def _round(chance: Random, run: int, partitions: int) -> Round:
+def _round(chance: Random, run: int, partitions: int, most: int) -> Round:
+    """`most`: batches that are written first. One of them is committed at once, so that there is something to copy."""
     kind = Kind.FOLLOWS if chance.random() < 0.25 else Kind.BOUNDED
-    writes = tuple(_write(chance, partitions) for _ in range(chance.randrange(1, 4)))
+    writes = (Write(chance.randrange(partitions), 1), *(_write(chance, partitions) for _ in range(chance.randrange(most))))
     later = tuple(_write(chance, partitions) for _ in range(chance.randrange(4))) if kind is Kind.FOLLOWS or chance.random() < 0.3 else ()
     if kind is Kind.FOLLOWS:
-        seconds = 1.0 + 9.0 * chance.random()
+        seconds = 0.5 + 5.0 * chance.random()
         beside = chance.choice((None, seconds * chance.random()))
-        return Round(run, kind, writes, later, 2.0 * chance.random(), seconds, beside)
+        return Round(run, kind, writes, later, seconds * chance.random() / 3, seconds, beside)
     return Round(run, kind, writes, later, 0.1 * chance.random(), 0.0, chance.choice((None, None, 0.3 * chance.random())))
 
 

@@ -29,6 +29,7 @@ class TransactionCoordinators:
         self.ids: dict[str, Transactional] = {}
         self._given_up: set[str] = set()
         self._left: dict[str, set[Key]] = {}  # partitions that still need the marker of a decided transaction
+        self._written: dict[tuple[Key, Pair], tuple[int, int]] = {}  # markers that not all replicas have: leader epoch, and the end of each
         self._next_check = state.now + state.settings.timeout_check_interval
 
     def init(self, name: str, timeout: int, expected: Pair | None) -> Decision:
@@ -110,7 +111,8 @@ class TransactionCoordinators:
             if self._is_fenced(known, partition):
                 self._given_up.add(known.name)
                 return True
-            self._write_marker(known, partition)
+            if not self._write_marker(known, partition):
+                return False
         left.discard(key)
         return True
 
@@ -124,16 +126,29 @@ class TransactionCoordinators:
             return self._groups.is_fenced(partition.index, *known.pair)
         return partition.log.producers.is_fenced(*known.pair)
 
-    def _write_marker(self, known: Transactional, partition: Partition) -> None:
+    def _write_marker(self, known: Transactional, partition: Partition) -> bool:
+        """Whether it is written, on all replicas in sync."""
         producer_id, epoch = known.pair
-        if partition.topic == GROUPS_TOPIC:
-            members = [name for name in self._groups.groups if self._state.state_partition(GROUPS, name) is partition]
-            self._groups.mark(partition.index, producer_id, epoch, commits=known.commits, groups=members)
-            return
-        place = self._state.state_partition(TRANSACTIONS, known.name)
-        coordinator_epoch = 0 if place is None else place.led.epoch
-        data = marker(producer_id, epoch, coordinator_epoch, self._state.now, commits=known.commits)
-        partition.append(partition.led.leader, partition.led, data)
+        if partition.topic != GROUPS_TOPIC:
+            return self._is_replicated(known, partition, Pair(producer_id, epoch))
+        members = [name for name in self._groups.groups if self._state.state_partition(GROUPS, name) is partition]
+        self._groups.mark(partition.index, producer_id, epoch, commits=known.commits, groups=members)
+        return True
+
+    def _is_replicated(self, known: Transactional, partition: Partition, pair: Pair) -> bool:
+        """Whether all replicas in sync have the marker. Otherwise it is written, once for each leader: the old one's may be lost."""
+        place = (partition.key, pair)
+        epoch, end = self._written.get(place, (-1, 0))
+        if epoch != partition.led.epoch:
+            coordinator = self._state.state_partition(TRANSACTIONS, known.name)
+            coordinator_epoch = 0 if coordinator is None else coordinator.led.epoch
+            data = marker(*pair, coordinator_epoch, self._state.now, commits=known.commits)
+            end = partition.append(partition.led.leader, partition.led, data).next_offset
+            self._written[place] = partition.led.epoch, end
+        if partition.log.high_watermark < end:
+            return False
+        del self._written[place]
+        return True
 
     def _complete(self, known: Transactional) -> bool:
         if known.state not in DECIDED or known.name in self._given_up:

@@ -29,8 +29,9 @@ from ferry.clusters.net import connections
 
 # The longest that a late answer takes: more than any of Ferry's time-outs.
 LATE_SECONDS = 60.0
-# The longest until a broker reads a connection that its client has given up: a quota may mute it for so long.
+# The longest until a broker reads a connection that its client has given up: a quota may mute it for so long. Most wait not so long.
 STRAY_SECONDS = 90.0
+STRAY = (0.005, 0.01, 0.02, 0.05, 0.3, STRAY_SECONDS)
 Exchange = tuple[int, Any]  # correlation id, and request or answer
 
 
@@ -108,7 +109,7 @@ class WorldTransport:
             return
         if fate is Fate.STRAY:
             self._world.note(lambda: f"{self._who} to {self._where}, which does not read it now: {told(exchange[1])}")
-            self._arrived = max(self._arrived, self._world.now + self._world.chance.random() * STRAY_SECONDS)
+            self._arrived = max(self._arrived, self._world.now + self._world.chance.random() * self._world.chance.choice(STRAY))
             self._world.after(self._world.delay(), lambda: self._tell(self._abandon))
         else:
             self._arrived = max(self._arrived, self._world.now + self._world.delay())
@@ -133,6 +134,10 @@ class WorldTransport:
 
     def _answered(self, number: int, request: Any, reply: Reply, fate: Fate) -> None:
         self._busy = False
+        if fate is Fate.CRASH and not reply.lost:
+            self._world.note(f"{self._where} fails before it answers {request.name} of {self._who}")
+            self._world.at(self._world.now, lambda: self._world.crash(self._cluster, self._node))
+            return
         if reply.lost or fate is Fate.UNANSWERED:
             self._world.note(lambda: f"{self._where} to {self._who}: no answer to {request.name}, the connection is closed")
             self._lose()

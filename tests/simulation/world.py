@@ -23,6 +23,8 @@ from tests.simulation.steps import Step
 
 # The longest time that a message or a step takes, in seconds, unless a test says otherwise.
 LATENCY, STEP = 0.002, 0.005
+# The longest that a broker is gone which has crashed.
+CRASHED = 5.0
 # The longest pause until a step is tried again that had to wait for something.
 AGAIN = 0.05
 # How often the coordinators of a cluster look for transactions whose time is over.
@@ -40,6 +42,7 @@ class Fate(Enum):
     NOT_ASKED = "the connection is closed before the broker has it"
     UNANSWERED = "the broker does it, and the connection is closed before the answer"
     LATE = "the answer takes seconds"
+    CRASH = "the broker does it, and fails before it answers"
     STRAY = "the client sees the connection closed; the broker reads the request, and what follows it, seconds later"
 
 
@@ -81,6 +84,11 @@ class World:
         cluster.kill(node)
         for close in self.hung_up.pop((id(cluster), node), []):
             close()
+
+    def crash(self, cluster: SimulatedCluster, node: int) -> None:
+        """A broker fails, and comes back after some seconds."""
+        self.fail(cluster, node)
+        self.after(self.chance.random() * CRASHED, lambda: None if cluster.state.brokers[node].up else cluster.start(node))
 
     def note(self, text: str | Callable[[], str]) -> None:
         """Add a line to the trace. A function gives the text when somebody reads it."""
