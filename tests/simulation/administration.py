@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from kafka.protocol.admin import (
@@ -13,6 +14,7 @@ from kafka.protocol.admin import (
 )
 from tests.simulation.codes import Code
 from tests.simulation.groups import GroupStore
+from tests.simulation.rights import Kind, Operation
 from tests.simulation.state import Broker, ClusterState
 from tests.simulation.steps import StepKind
 from tests.simulation.topic_configs import OF_BROKER_FILE, OF_KAFKA, config_problem
@@ -66,6 +68,9 @@ class Administration:
         return CreateTopicsResponse(version=version, topics=found)
 
     def _creation_problem(self, wanted: Any) -> Problem:
+        rights = self._state.rights
+        if not rights.may(Operation.CREATE, Kind.CLUSTER) and not rights.may(Operation.CREATE, Kind.TOPIC, wanted.name):
+            return Code.TOPIC_AUTHORIZATION_FAILED, None
         if told := name_problem(wanted.name):
             return Code.INVALID_TOPIC_EXCEPTION, told
         if wanted.name in self._state.topics:
@@ -105,18 +110,7 @@ class Administration:
         if version >= 7:
             more["topic_id"] = None if only_checked and self._state.has_zookeeper else as_decoded(topic.topic_id)
         if version >= 5:
-            kind = CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs
-            shown = [
-                kind(
-                    version=version,
-                    name=name,
-                    value=value,
-                    read_only=False,
-                    config_source=source,
-                    is_sensitive=False,
-                )
-                for name, (value, source) in topic.all_shown().items()
-            ]
+            shown = [_created_entry(name, *entry, version) for name, entry in topic.all_shown().items()]
             more |= {"num_partitions": partitions, "replication_factor": replicas, "configs": shown}
         return more
 
@@ -139,6 +133,8 @@ class Administration:
 
     def _growth_problem(self, wanted: Any) -> Problem:
         topic = self._state.topics.get(wanted.name)
+        if not self._state.rights.may(Operation.ALTER, Kind.TOPIC, wanted.name):
+            return Code.TOPIC_AUTHORIZATION_FAILED, None
         if topic is None:
             return Code.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
         now = len(topic.partitions)
@@ -153,7 +149,12 @@ class Administration:
         asked = [(one.name, one.topic_id) for one in request.topics] if version >= 6 else [(name, None) for name in request.topic_names]
         found = []
         for name, topic_id in asked:
+            kind = DeleteTopicsResponse.DeletableTopicResult
             topic = self._state.topics.get(name) if name else self._state.topic_ids.get(topic_id)
+            if name and not all(self._state.rights.may(needs, Kind.TOPIC, name) for needs in (Operation.DESCRIBE, Operation.DELETE)):
+                denied = {"error_message": None} if version >= 5 else {}
+                found.append(kind(version=version, name=name, error_code=int(Code.TOPIC_AUTHORIZATION_FAILED), **denied))
+                continue
             if topic is not None:
                 self.delete(topic)
             code = Code.NONE if topic else Code.UNKNOWN_TOPIC_OR_PARTITION if name else Code.UNKNOWN_TOPIC_ID
@@ -163,7 +164,6 @@ class Administration:
             knows = topic is not None and not (name and self._state.has_zookeeper)
             more: dict[str, Any] = {"topic_id": topic.topic_id if topic and knows else as_decoded(topic_id)} if version >= 6 else {}
             more |= {"error_message": told} if version >= 5 else {}
-            kind = DeleteTopicsResponse.DeletableTopicResult
             found.append(kind(version=version, name=topic.name if topic else name, error_code=int(code), **more))
         return DeleteTopicsResponse(version=version, responses=found)
 
@@ -186,7 +186,9 @@ class Administration:
             code, told, entries = Code.NONE, "", dict[str, tuple[str, int]]()
             if kind == TOPIC_RESOURCE:
                 topic = self._state.topics_of(broker).get(wanted.resource_name)
-                if topic is None:
+                if not self._state.rights.may(Operation.DESCRIBE_CONFIGS, Kind.TOPIC, wanted.resource_name):
+                    code, told = Code.TOPIC_AUTHORIZATION_FAILED, ""
+                elif topic is None:
                     code, told = Code.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
                 else:
                     entries = topic.all_shown()
@@ -214,7 +216,9 @@ class Administration:
         for wanted in request.resources:
             topic = self._state.topics.get(wanted.resource_name) if wanted.resource_type == TOPIC_RESOURCE else None
             code, told = Code.NONE, None
-            if topic is None:
+            if not self._state.rights.may(Operation.ALTER_CONFIGS, Kind.TOPIC, wanted.resource_name):
+                code = Code.TOPIC_AUTHORIZATION_FAILED
+            elif topic is None:
                 missing = wanted.resource_type == TOPIC_RESOURCE
                 code, told = (
                     (Code.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{wanted.resource_name}' does not exist.")
@@ -259,6 +263,14 @@ class Administration:
         return _FINE
 
 
+# Answers share these entries: nobody changes them.
+@lru_cache(maxsize=1_000)
+def _created_entry(name: str, value: str, source: int, version: int) -> Any:
+    kind = CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs
+    return kind(version=version, name=name, value=value, read_only=False, config_source=source, is_sensitive=False)
+
+
+@lru_cache(maxsize=1_000)
 def _entry(name: str, value: str, source: int, version: int) -> Any:
     kind = DescribeConfigsResponse.DescribeConfigsResult.DescribeConfigsResourceResult
     more: dict[str, Any] = {"config_source": source, "synonyms": []} if version >= 1 else {}

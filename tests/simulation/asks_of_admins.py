@@ -17,7 +17,7 @@ from kafka.protocol.admin import (
     ListGroupsRequest,
     ListTransactionsRequest,
 )
-from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetFetchRequest
+from kafka.protocol.consumer.group import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest, MetadataRequest
 from tests.simulation.asks import NO_ID, Ask, Memory
 
@@ -176,6 +176,18 @@ class DeleteGroups(Ask):
 
     def request(self, memory: Memory) -> DeleteGroupsRequest:
         return DeleteGroupsRequest(groups_names=[self.group])
+
+
+@dataclass(frozen=True)
+class DeleteOffsets(Ask):
+    group: str
+    topic: str
+    partition: int = 0
+
+    def request(self, memory: Memory) -> OffsetDeleteRequest:
+        kind = OffsetDeleteRequest.OffsetDeleteRequestTopic
+        part = kind.OffsetDeleteRequestPartition(partition_index=self.partition)
+        return OffsetDeleteRequest(group_id=self.group, topics=[kind(name=self.topic, partitions=[part])])
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ def compact(log: Log, bound: int, *, tombstones: bool = True) -> None:
     """Clean the log before `bound`. `tombstones`: whether records without a value stay."""
     bound = min(bound, log.stable_end)
     dirty = [batch for batch in log.batches if batch.next_offset <= bound]
+    if not dirty:
+        return
     aborted = _aborted(log, dirty)
     newest = {
         record.key: record.offset
@@ -35,7 +37,7 @@ def compact(log: Log, bound: int, *, tombstones: bool = True) -> None:
         ]
         if kept or last.get(batch.producer_id) == batch.base_offset:
             cleaned.append(with_records(batch, kept))
-    log.replace(cleaned + log.batches[len(dirty) :])
+    log.clean(dirty, cleaned)
 
 
 def _aborted(log: Log, batches: list[Batch]) -> set[Batch]:

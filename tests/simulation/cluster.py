@@ -148,7 +148,10 @@ class SimulatedCluster:
         if later is not None:
             later(broker, request, version, reply)
         elif request.API_KEY in self._at_once:
-            reply.give(self._at_once[request.API_KEY](broker, request, version))
+            answer = self._at_once[request.API_KEY](broker, request, version)
+            if broker.throttle and getattr(answer, "throttle_time_ms", None) is not None:
+                answer.throttle_time_ms = broker.throttle
+            reply.give(answer)
         else:
             raise kafka_errors.IncompatibleBrokerVersion(f"the simulated cluster has no answer to {request.name}")
         self.state.look_at_parked()
@@ -181,6 +184,11 @@ class SimulatedCluster:
         """Without a request. Underscores in names of `config` stand for dots."""
         return self.state.create_topic(name, partitions, replicas, {key.replace("_", "."): value for key, value in config.items()})
 
+    def retain(self, name: str) -> None:
+        """Retention and compaction of a topic, as brokers do them from time to time."""
+        self.topic(name).retain(self.now)
+        self.state.look_at_parked()
+
     def elect(self, partition: Partition, leader: int) -> None:
         """Another leader (-1: none). A replica that is not in sync makes it an unclean election."""
         partition.elect(leader)
@@ -201,7 +209,20 @@ class SimulatedCluster:
         broker = self.state.brokers[node]
         self._replace(node)
         broker.up, broker.image = True, None
+        for partition in self._partitions():
+            partition.offline.discard(node)
         self.steps.add(StepKind.FOLLOW, str(node), lambda: self._follow(node))
+
+    def fail_disk(self, node: int, *partitions: Partition) -> None:
+        """A disk of a broker is full, or broken: it stops to use its replicas of these partitions, until it starts again.
+
+        Their leaders are replaced in a step of its own. A broker without a disk that is left ends: `kill`.
+        """
+        for partition in partitions:
+            partition.offline.add(node)
+            partition.waiting.add(node)
+        self.steps.add(StepKind.ELECT, f"{node} without a disk", lambda: self._replace(node))
+        self.state.look_at_parked()
 
     def cut_off(self, node: int) -> None:
         """Clients still reach the broker, but no other broker does: it goes on with the metadata that it has."""
@@ -226,15 +247,16 @@ class SimulatedCluster:
         broker = self.state.brokers[node]
         return not broker.up or broker.image is not None
 
+    def _lacks(self, node: int, partition: Partition) -> bool:
+        return self._is_gone(node) or node in partition.offline
+
     def _partitions(self) -> Iterable[Partition]:
         return [part for topic in self.state.topics.values() for part in topic.partitions]
 
     def _replace(self, node: int) -> bool:
-        """The controller notices that the broker is gone."""
-        if not self._is_gone(node):
-            return True
+        """The controller notices that the broker, or one of its disks, is gone."""
         for partition in self._partitions():
-            if node not in partition.logs:
+            if node not in partition.logs or not self._lacks(node, partition):
                 continue
             if partition.led.leader == node:
                 self._elect_another(partition, node)
@@ -242,7 +264,7 @@ class SimulatedCluster:
         return True
 
     def _elect_another(self, partition: Partition, node: int) -> None:
-        there = [other for other in partition.replicas if other != node and not self._is_gone(other)]
+        there = [other for other in partition.replicas if other != node and not self._lacks(other, partition)]
         clean = [other for other in there if other in partition.led.in_sync]
         unclean = there if self.state.topics[partition.topic].elects_unclean else []
         self.elect(partition, next(iter(clean or unclean), NO_LEADER))
@@ -251,7 +273,7 @@ class SimulatedCluster:
         if self._is_gone(node):
             return False
         for partition in self._partitions():
-            if node not in partition.logs:
+            if node not in partition.logs or node in partition.offline:
                 continue
             if partition.led.leader == NO_LEADER and node in partition.led.in_sync:
                 self.elect(partition, node)
@@ -270,7 +292,7 @@ class SimulatedCluster:
         self.state.look_at_parked()
 
     def _load_groups(self, partition: Partition) -> bool:
-        if partition.led.leader == NO_LEADER or not self.state.brokers[partition.led.leader].up:
+        if not self.state.writes(partition):
             return False
         self.state.loading.discard((GROUPS, partition.index))
         return True

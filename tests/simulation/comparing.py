@@ -140,6 +140,8 @@ def simulated_answers(scenes: Mapping[str, Sequence[Ask]], **settings: Any) -> d
         for ask in asks:
             found[scene].append(plain(_again(asker, ask), names))
             asker.cluster.settle()
+            for topic in asker.cluster.state.topics:
+                asker.cluster.retain(topic)
     return found
 
 

@@ -12,6 +12,7 @@ from kafka.protocol.consumer import FetchResponse
 from tests.simulation.codes import Code
 from tests.simulation.log import Log
 from tests.simulation.partition import Partition
+from tests.simulation.rights import Kind, Operation
 from tests.simulation.state import Broker, ClusterState, Parked
 from tests.simulation.steps import Reply
 from tests.simulation.topics import as_decoded
@@ -20,7 +21,7 @@ READ_COMMITTED = 1
 BY_ID, FROM_FOLLOWERS = 13, 11
 UNKNOWN = -1
 # KafkaApis itself answers with these, in another form.
-_NOT_FOUND = frozenset({Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION})
+_NOT_FOUND = frozenset({Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION, Code.TOPIC_AUTHORIZATION_FAILED})
 _TOPIC = FetchResponse.FetchableTopicResponse
 _PARTITION = _TOPIC.PartitionData
 
@@ -69,6 +70,9 @@ class Fetching:
     def _wanted(self, broker: Broker, topic: Any, part: Any, version: int) -> Wanted:
         name, topic_id = (None, topic.topic_id) if version >= BY_ID else (topic.topic, None)
         found = self._state.topic_of(broker, name, topic_id)
+        known = found.name if found is not None else name
+        if known and not self._state.rights.may(Operation.READ, Kind.TOPIC, known):
+            return Wanted(None, Code.TOPIC_AUTHORIZATION_FAILED, part)
         partition = self._state.partition_of(broker, found, part.partition)
         if partition is None:
             by_id = version >= BY_ID and found is None

@@ -10,6 +10,7 @@ from kafka.protocol.consumer.group import OffsetCommitResponse, OffsetDeleteResp
 from kafka.protocol.producer import TxnOffsetCommitResponse
 from tests.simulation.codes import Code
 from tests.simulation.groups import Group, GroupStore, Key, Stored
+from tests.simulation.rights import Kind, Operation
 from tests.simulation.state import GROUPS, Broker, ClusterState
 from tests.simulation.transaction_coordinator import TransactionCoordinators
 from tests.simulation.transactions import Pair
@@ -21,6 +22,9 @@ SEVERAL_GROUPS, MISSING_IS_ERROR, ADDS_GROUP, KNOWS_ABORTABLE = 8, 6, 5, 4
 # With these codes of partitions the coordinator asks whether the transaction may write; the old one before it looks at metadata.
 _ASKS = frozenset({Code.NONE})
 _ASKS_OLD = _ASKS | {Code.OFFSET_METADATA_TOO_LARGE}
+# What is said of all partitions, and of single ones before anything else is looked at.
+_DENIED = frozenset({Code.GROUP_AUTHORIZATION_FAILED, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED})
+_OF_TOPICS = frozenset({Code.TOPIC_AUTHORIZATION_FAILED, Code.UNKNOWN_TOPIC_OR_PARTITION})
 NO_OFFSET = Stored(-1, -1, "", 0)
 
 
@@ -30,7 +34,10 @@ class GroupRequests:
     def __init__(self, state: ClusterState, store: GroupStore, transactions: TransactionCoordinators) -> None:
         self._state, self._store, self._transactions = state, store, transactions
 
-    def _moved(self, broker: Broker, group: str) -> Code:
+    def _moved(self, broker: Broker, group: str, needs: Operation) -> Code:
+        """Why a request about this group is refused."""
+        if not self._state.rights.may(needs, Kind.GROUP, group):
+            return Code.GROUP_AUTHORIZATION_FAILED
         return self._state.not_coordinator(broker, GROUPS, group)
 
     def fetch(self, broker: Broker, request: Any, version: int) -> Any:
@@ -51,18 +58,26 @@ class GroupRequests:
         return kind(version=version, group_id=group, topics=listed, error_code=int(code))
 
     def _offsets(self, broker: Broker, name: str, wanted: Any, stable: bool) -> tuple[Code, dict[Key, tuple[Code, Stored]]]:
-        code = self._moved(broker, name)
+        code = self._moved(broker, name, Operation.DESCRIBE)
         if code is not Code.NONE:
             return code, {}
         group = self._store.groups.get(name) or Group(name)
         keys: Iterable[Key] = (
             group.offsets if wanted is None else ((topic.name, part) for topic in wanted for part in topic.partition_indexes)
         )
-        unstable = (Code.UNSTABLE_OFFSET_COMMIT, NO_OFFSET)
-        return code, {key: unstable if stable and group.is_pending(key) else (Code.NONE, group.offsets.get(key, NO_OFFSET)) for key in keys}
+        found = dict[Key, tuple[Code, Stored]]()
+        for key in keys:
+            if not self._state.rights.may(Operation.DESCRIBE, Kind.TOPIC, key[0]):
+                if wanted is not None:
+                    found[key] = Code.TOPIC_AUTHORIZATION_FAILED, NO_OFFSET
+            elif stable and group.is_pending(key):
+                found[key] = Code.UNSTABLE_OFFSET_COMMIT, NO_OFFSET
+            else:
+                found[key] = Code.NONE, group.offsets.get(key, NO_OFFSET)
+        return code, found
 
     def commit(self, broker: Broker, request: Any, version: int) -> Any:
-        code = self._moved(broker, request.group_id)
+        code = self._moved(broker, request.group_id, Operation.READ)
         if code is Code.NONE:
             group = self._group(request.group_id)
             code = group.refuses(request.member_id or "", request.generation_id_or_member_epoch, transactional=False)
@@ -76,13 +91,16 @@ class GroupRequests:
         )
 
     def commit_in_transaction(self, broker: Broker, request: Any, version: int) -> Any:
-        code = self._moved(broker, request.group_id)
+        code = self._moved(broker, request.group_id, Operation.READ)
+        if not self._state.rights.may(Operation.WRITE, Kind.TRANSACTIONAL_ID, request.transactional_id):
+            code = Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         codes = self._codes(broker, request.topics, Code.NONE)
         asks = _ASKS_OLD if self._state.has_old_coordinator else _ASKS
         if code is Code.NONE and not asks.isdisjoint(codes.values()):
             code = self._admitted(request, version)
         if code is not Code.NONE:
-            codes = {key: code if found is not Code.UNKNOWN_TOPIC_OR_PARTITION else found for key, found in codes.items()}
+            kept = frozenset() if code in _DENIED else _OF_TOPICS
+            codes = {key: found if found in kept else code for key, found in codes.items()}
         else:
             taken = self._taken(request.topics, codes)
             if taken:
@@ -100,9 +118,10 @@ class GroupRequests:
         verifies = self._state.verifies
         if pair.epoch < 0 and not verifies:
             return Code.UNKNOWN_SERVER_ERROR
-        if self._store.is_fenced(place, *pair):  # the coordinator is not asked
+        fenced = self._store.is_fenced(place, *pair)
+        if fenced and self._state.fences_first:
             return Code.INVALID_PRODUCER_EPOCH
-        if verifies and not self._store.is_open(place, *pair):
+        if verifies and not self._store.is_open(place, pair.producer_id, pair.epoch if self._state.checks_open_epoch else None):
             partition = self._state.state_partition(GROUPS, request.group_id)
             assert partition is not None
             code = self._transactions.admits(request.transactional_id, pair, partition.key, adds=version >= ADDS_GROUP)
@@ -110,6 +129,8 @@ class GroupRequests:
                 return Code.INVALID_TXN_STATE
             if code is not Code.NONE:
                 return code
+        if fenced:
+            return Code.INVALID_PRODUCER_EPOCH
         return group.refuses(request.member_id or "", request.generation_id, transactional=True)
 
     def _group(self, name: str) -> Group:
@@ -128,8 +149,13 @@ class GroupRequests:
         known, found = self._state.topics_of(broker), {}
         for topic in topics:
             for part in topic.partitions:
-                missing = self._state.partition_of(broker, known.get(topic.name), part.partition_index) is None
-                code = Code.UNKNOWN_TOPIC_OR_PARTITION if missing else whole
+                code = whole
+                if whole in _DENIED:
+                    pass
+                elif not self._state.rights.may(Operation.READ, Kind.TOPIC, topic.name):
+                    code = Code.TOPIC_AUTHORIZATION_FAILED
+                elif self._state.partition_of(broker, known.get(topic.name), part.partition_index) is None:
+                    code = Code.UNKNOWN_TOPIC_OR_PARTITION
                 if code is Code.NONE and len(part.committed_metadata or "") > self._state.settings.largest_metadata:
                     code = Code.OFFSET_METADATA_TOO_LARGE
                 found[topic.name, part.partition_index] = code
@@ -151,7 +177,10 @@ class GroupRequests:
             return ListGroupsResponse(version=version, error_code=int(Code.COORDINATOR_LOAD_IN_PROGRESS), groups=[])
         found = []
         for group in self._store.groups.values():
-            if self._moved(broker, group.name) is Code.NONE:
+            shown = self._state.rights.may(Operation.DESCRIBE, Kind.CLUSTER)
+            if self._state.not_coordinator(broker, GROUPS, group.name) is Code.NONE and (
+                shown or self._state.rights.may(Operation.DESCRIBE, Kind.GROUP, group.name)
+            ):
                 more = {"group_state": group.state} if version >= 4 else {}
                 more |= {"group_type": "classic" if group.is_classic else "consumer"} if version >= 5 else {}
                 found.append(listed(version=version, group_id=group.name, protocol_type=group.protocol_type, **more))
@@ -162,7 +191,7 @@ class GroupRequests:
 
     def _described(self, broker: Broker, name: str, version: int) -> Any:
         kind = DescribeGroupsResponse.DescribedGroup
-        code, group = self._moved(broker, name), self._store.groups.get(name)
+        code, group = self._moved(broker, name, Operation.DESCRIBE), self._store.groups.get(name)
         if code is not Code.NONE:
             return kind(version=version, error_code=int(code), group_id=name)
         if group is None or not group.is_classic:
@@ -182,7 +211,7 @@ class GroupRequests:
     def describe_consumer(self, broker: Broker, request: Any, version: int) -> Any:
         kind, found = ConsumerGroupDescribeResponse.DescribedGroup, []
         for name in request.group_ids:
-            code, group = self._moved(broker, name), self._store.groups.get(name)
+            code, group = self._moved(broker, name, Operation.DESCRIBE), self._store.groups.get(name)
             more: dict[str, Any] = {}
             if code is Code.NONE and (group is None or group.is_classic):
                 told = f"Group {name} not found." if group is None else f"Group {name} is not a consumer group."
@@ -208,7 +237,7 @@ class GroupRequests:
         """Also a group whose offsets an open transaction holds is deleted, with those offsets."""
         results = []
         for name in request.groups_names:
-            code, group = self._moved(broker, name), self._store.groups.get(name)
+            code, group = self._moved(broker, name, Operation.DELETE), self._store.groups.get(name)
             if code is Code.NONE:
                 code = Code.GROUP_ID_NOT_FOUND if group is None else Code.NON_EMPTY_GROUP if group.members else Code.NONE
             if code is Code.NONE:
@@ -218,18 +247,21 @@ class GroupRequests:
 
     def delete_offsets(self, broker: Broker, request: Any, version: int) -> Any:
         kind = OffsetDeleteResponse.OffsetDeleteResponseTopic
-        code, group = self._moved(broker, request.group_id), self._store.groups.get(request.group_id)
+        code, group = self._moved(broker, request.group_id, Operation.DELETE), self._store.groups.get(request.group_id)
         if code is Code.NONE and group is None:
             code = Code.GROUP_ID_NOT_FOUND
         if code is not Code.NONE or group is None:
             return OffsetDeleteResponse(version=version, error_code=int(code), topics=[])
         topics = []
         for topic in request.topics:
-            parts = []
+            parts, code = [], Code.GROUP_SUBSCRIBED_TO_TOPIC if group.reads(topic.name) else Code.NONE
             for part in topic.partitions:
                 for offsets in (group.offsets, *group.pending.values()):
-                    offsets.pop((topic.name, part.partition_index), None)
-                parts.append(kind.OffsetDeleteResponsePartition(version=version, partition_index=part.partition_index, error_code=0))
+                    if code is Code.NONE:
+                        offsets.pop((topic.name, part.partition_index), None)
+                parts.append(
+                    kind.OffsetDeleteResponsePartition(version=version, partition_index=part.partition_index, error_code=int(code))
+                )
             topics.append(kind(version=version, name=topic.name, partitions=parts))
         return OffsetDeleteResponse(version=version, error_code=0, topics=topics)
 

@@ -23,11 +23,12 @@ class Stored(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A member that a test gives to a group."""
+    """A member that a test gives to a group. `topics`: those to which it has subscribed."""
 
     member_id: str
     client_id: str = "client"
     client_host: str = "/127.0.0.1"
+    topics: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -52,6 +53,10 @@ class Group:
     def is_unused(self) -> bool:
         """Whether it has no members, and no offsets."""
         return not (self.members or self.offsets or any(self.pending.values()))
+
+    def reads(self, topic: str) -> bool:
+        """Whether a member has subscribed to it."""
+        return any(topic in member.topics for member in self.members)
 
     def is_pending(self, key: Key) -> bool:
         return any(key in offsets for offsets in self.pending.values())
@@ -100,8 +105,10 @@ class GroupStore:
         self._order += 1
         return Stored(offset, leader_epoch, metadata or "", self._order)
 
-    def is_open(self, partition: int, producer_id: int, epoch: int) -> bool:
-        return self._writers.get((partition, producer_id)) == Writer(epoch, True)
+    def is_open(self, partition: int, producer_id: int, epoch: int | None) -> bool:
+        """Whether the partition has offsets of an open transaction of this pair; None: of any epoch."""
+        known = self._writers.get((partition, producer_id))
+        return known is not None and known.opened and epoch in {None, known.epoch}
 
     def is_fenced(self, partition: int, producer_id: int, epoch: int) -> bool:
         known = self._writers.get((partition, producer_id))
@@ -112,9 +119,7 @@ class GroupStore:
         self._writers[partition, producer_id] = Writer(epoch, True)
 
     def mark(self, partition: int, producer_id: int, epoch: int, *, commits: bool, groups: list[str]) -> None:
-        """The marker of a transaction. `groups`: those of the partition."""
-        if self.is_fenced(partition, producer_id, epoch):
-            return
+        """The marker of a transaction that is not fenced. `groups`: those of the partition."""
         self._writers[partition, producer_id] = Writer(epoch, False)
         for name in groups:
             self.groups[name].end(producer_id, commits=commits)

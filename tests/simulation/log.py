@@ -12,6 +12,7 @@ from typing import NamedTuple
 from tests.simulation.batches import Batch, records
 from tests.simulation.epochs import Epochs
 from tests.simulation.producers import Producers
+from tests.simulation.segments import SegmentLimits, Segments
 
 NO_OFFSET = -1
 
@@ -27,8 +28,9 @@ class Found(NamedTuple):
 class Log:
     """One replica's log. `start`, `end`: its offsets, the end exclusive."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: SegmentLimits) -> None:
         self.batches: list[Batch] = []
+        self.segments = Segments(limits)
         self._next: list[int] = []  # the next offsets of all batches
         self.epochs = Epochs()
         self.start, self.end, self.high_watermark, self.size = 0, 0, 0, 0
@@ -51,17 +53,20 @@ class Log:
     def append(self, batch: Batch) -> None:
         """Add a batch at the end. A follower takes batches with holes before them, so the end may jump."""
         self.epochs.assign(batch.leader_epoch, batch.base_offset)
+        self.segments.take(batch)
         self.batches.append(batch)
         self._next.append(batch.next_offset)
         self.end = batch.next_offset
         self.size += len(batch.data)
 
     def read(self, offset: int, bound: int, limit: int, *, whole: bool) -> bytes:
-        """What lies from the batch that holds `offset` on, before `bound`, cut off after `limit` bytes, as brokers do.
+        """What lies from the batch that holds `offset` on, before `bound`, in one segment, cut off after `limit` bytes, as brokers do.
 
         Nothing if not even the first batch fits the limit; `whole`: then that batch.
         """
         at = bisect_right(self._next, offset)
+        if at < len(self.batches):
+            bound = min(bound, self.segments.end_of(self.batches[at].base_offset))
         taken: list[bytes] = []
         size = 0
         while at < len(self.batches) and self.batches[at].base_offset < bound and size < limit:
@@ -83,9 +88,13 @@ class Log:
         return size
 
     def first_since(self, timestamp: int) -> Found:
-        """The first record of that time or later, in ms."""
+        """The first record of that time or later, in ms: a broker looks in the first segment only that has a batch of that time."""
+        bound: int | None = None
         for batch in self.batches:
+            if bound is not None and batch.base_offset >= bound:
+                break
             if batch.max_timestamp >= timestamp and batch.next_offset > self.start:
+                bound = bound or self.segments.end_of(batch.base_offset)
                 for record in records(batch):
                     if record.timestamp >= timestamp and record.offset >= self.start:
                         return Found(record.offset, record.timestamp, batch.leader_epoch)
@@ -108,6 +117,7 @@ class Log:
             self.size -= len(self.batches.pop().data)
             self._next.pop()
         self.end = max(self.start, end)
+        self.segments.truncate(self.end)
         self.epochs.truncate_from(self.end)
         self.high_watermark = min(self.high_watermark, self.end)
         self._forget_producers()
@@ -117,6 +127,7 @@ class Log:
         self.batches.clear()
         self._next.clear()
         self.epochs.clear()
+        self.segments.restart(start)
         self.start = self.end = self.high_watermark = start
         self.size = 0
         self._forget_producers()
@@ -128,11 +139,27 @@ class Log:
             self.high_watermark = max(self.high_watermark, start)
             self.epochs.truncate_to(start)
 
-    def drop_before(self, start: int) -> None:
-        """Delete the batches before `start` (retention). One that crosses it stays as a whole. Producers are not forgotten."""
-        self.delete_before(start)
-        count = bisect_right(self._next, start)
-        self.replace(self.batches[count:])
+    def retain(self, since: int, size: int) -> None:
+        """Delete the oldest segments (UnifiedLog.deleteOldSegments): those whose newest record is before `since`, in ms; while `size` bytes
+        are left without them; and those before the log's start. Producers are not forgotten.
+        """
+        bases = self.segments.bases
+        held = _by_segment(self.batches, bases)
+        gone, left, last = 0, self.size, len(bases) - 1
+        for place, batches in enumerate(held):
+            end = self.end if place == last else bases[place + 1]
+            own = sum(len(batch.data) for batch in batches)
+            old = max((batch.max_timestamp for batch in batches), default=since) < since
+            passed = place != last and end <= self.start
+            if end > self.high_watermark or (place == last and not batches) or not (old or left - own >= size or passed):
+                break
+            gone, left = gone + 1, left - own
+        if gone > last:
+            self.segments.roll(self.end)
+        self.segments.drop(gone)
+        if gone:
+            self.delete_before(self.segments.bases[0])
+            self.replace(self.batches[sum(len(batches) for batches in held[:gone]) :])
 
     def replace(self, batches: list[Batch]) -> None:
         """Put other batches in the place of all. Producers are not forgotten."""
@@ -141,5 +168,19 @@ class Log:
         self.size = sum(len(batch.data) for batch in batches)
         self._producers, self._applied = known, len(batches)
 
+    def clean(self, batches: list[Batch], cleaned: list[Batch]) -> None:
+        """Put `cleaned` in the place of the first `batches`, and join the segments that they were in."""
+        bases, reached = self.segments.bases, batches[-1].next_offset if batches else 0
+        count = sum(end <= reached for end in (*bases[1:], self.end))
+        self.segments.merge([sum(len(batch.data) for batch in part) for part in _by_segment(batches, bases)[:count]])
+        self.replace(cleaned + self.batches[len(batches) :])
+
     def _forget_producers(self) -> None:
         self._producers, self._applied = Producers(), 0
+
+
+def _by_segment(batches: list[Batch], bases: list[int]) -> list[list[Batch]]:
+    found: list[list[Batch]] = [[] for _ in bases]
+    for batch in batches:
+        found[bisect_right(bases, batch.base_offset) - 1].append(batch)
+    return found

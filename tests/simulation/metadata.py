@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from kafka.protocol.admin import DescribeAclsResponse, DescribeClusterResponse, DescribeQuorumResponse
@@ -9,12 +10,17 @@ from kafka.protocol.metadata import ApiVersionsResponse, FindCoordinatorResponse
 from tests.simulation.codes import Code
 from tests.simulation.partition import NO_LEADER, Partition
 from tests.simulation.releases import features, request_versions
+from tests.simulation.rights import Kind, Operation
 from tests.simulation.state import GROUPS, TRANSACTIONS, Broker, ClusterState
 from tests.simulation.topics import Topic, as_decoded, name_problem
 
 SEVERAL_KEYS = 4
 # What a user may do without an authorizer: everything (AclEntry.supportedOperations), by the codes of AclOperation.
 _TOPIC_OPERATIONS, _CLUSTER_OPERATIONS = frozenset({3, 4, 5, 6, 7, 8, 10, 11}), frozenset({5, 7, 8, 9, 10, 11, 12})
+_COORDINATED = {
+    GROUPS: (Kind.GROUP, Code.GROUP_AUTHORIZATION_FAILED),
+    TRANSACTIONS: (Kind.TRANSACTIONAL_ID, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+}
 _TOPIC = MetadataResponse.MetadataResponseTopic
 
 
@@ -30,7 +36,8 @@ class ClusterMetadata:
     def metadata(self, broker: Broker, request: Any, version: int) -> Any:
         topics = self._state.topics_of(broker)
         if request.topics is None:
-            found = [self._topic(broker, topic, request, version) for topic in topics.values()]
+            shown = [topic for topic in topics.values() if self._state.rights.may(Operation.DESCRIBE, Kind.TOPIC, topic.name)]
+            found = [self._topic(broker, topic, request, version) for topic in shown]
         else:
             found = [self._asked(broker, asked, request, version) for asked in request.topics]
         brokers = [
@@ -40,7 +47,7 @@ class ClusterMetadata:
         ]
         more: dict[str, Any] = {}
         if 8 <= version <= 10 and request.include_cluster_authorized_operations:
-            more["authorized_operations"] = set(_CLUSTER_OPERATIONS)
+            more["authorized_operations"] = self._state.rights.of(_CLUSTER_OPERATIONS, Kind.CLUSTER)
         return MetadataResponse(
             version=version,
             brokers=brokers,
@@ -52,18 +59,22 @@ class ClusterMetadata:
 
     def _asked(self, broker: Broker, asked: Any, request: Any, version: int) -> Any:
         topic = self._state.topic_of(broker, asked.name, asked.topic_id)
-        if topic is not None:
+        known = topic.name if topic is not None else asked.name
+        denied = bool(known) and not self._state.rights.may(Operation.DESCRIBE, Kind.TOPIC, known)
+        if topic is not None and not denied:
             return self._topic(broker, topic, request, version)
         code = Code.UNKNOWN_TOPIC_OR_PARTITION if asked.name else Code.UNKNOWN_TOPIC_ID
         if asked.name and name_problem(asked.name):
             code = Code.INVALID_TOPIC_EXCEPTION
+        if denied:
+            code = Code.TOPIC_AUTHORIZATION_FAILED
         more = {"topic_id": as_decoded(asked.topic_id)} if version >= 10 else {}
         return _TOPIC(version=version, error_code=int(code), name=asked.name, is_internal=False, partitions=[], **more)
 
     def _topic(self, broker: Broker, topic: Topic, request: Any, version: int) -> Any:
         more: dict[str, Any] = {"topic_id": topic.topic_id} if version >= 10 else {}
         if version >= 8 and request.include_topic_authorized_operations:
-            more["authorized_operations"] = set(_TOPIC_OPERATIONS)
+            more["authorized_operations"] = self._state.rights.of(_TOPIC_OPERATIONS, Kind.TOPIC, topic.name)
         parts = [self._partition(broker, part, version) for part in topic.partitions]
         return _TOPIC(version=version, error_code=0, name=topic.name, is_internal=topic.is_internal, partitions=parts, **more)
 
@@ -71,14 +82,14 @@ class ClusterMetadata:
         led, up = self._state.led(broker, partition), self._state.up_for(broker)
         more: dict[str, Any] = {"leader_epoch": led.epoch} if version >= 7 else {}
         if version >= 5:
-            more["offline_replicas"] = [node for node in partition.replicas if node not in up]
+            more["offline_replicas"] = [node for node in partition.replicas if node not in up or node in partition.offline]
         return _TOPIC.MetadataResponsePartition(
             version=version,
             error_code=int(Code.LEADER_NOT_AVAILABLE if led.leader == NO_LEADER else Code.NONE),
             partition_index=partition.index,
             leader_id=led.leader,
             replica_nodes=list(partition.replicas),
-            isr_nodes=list(led.in_sync),
+            isr_nodes=[] if led.leader == NO_LEADER and self._state.empties_in_sync else list(led.in_sync),
             **more,
         )
 
@@ -98,6 +109,9 @@ class ClusterMetadata:
         nowhere = -1, "", -1
         if kind not in {GROUPS, TRANSACTIONS}:
             return Code.INVALID_REQUEST, *nowhere
+        resource, denied = _COORDINATED[kind]
+        if not self._state.rights.may(Operation.DESCRIBE, resource, key):
+            return denied, *nowhere
         partition = self._state.coordinator(kind, key)
         led = NO_LEADER if partition is None else self._state.led(broker, partition).leader
         if led == NO_LEADER or led not in self._state.up_for(broker):
@@ -106,10 +120,7 @@ class ClusterMetadata:
         return Code.NONE, led, found.host, found.port
 
     def api_versions(self, broker: Broker, request: Any, version: int) -> Any:
-        keys = [
-            ApiVersionsResponse.ApiVersion(version=version, api_key=key, min_version=oldest, max_version=newest)
-            for key, (oldest, newest) in self.versions.items()
-        ]
+        keys = [_offered(version, key, *offered) for key, offered in self.versions.items()]
         more: dict[str, Any] = {}
         if version >= 3:
             more["finalized_features"] = [
@@ -127,7 +138,7 @@ class ClusterMetadata:
         ]
         more: dict[str, Any] = {}
         if request.include_cluster_authorized_operations:
-            more["authorized_operations"] = set(_CLUSTER_OPERATIONS)
+            more["authorized_operations"] = self._state.rights.of(_CLUSTER_OPERATIONS, Kind.CLUSTER)
         return DescribeClusterResponse(
             version=version,
             error_code=0,
@@ -168,3 +179,9 @@ class ClusterMetadata:
     def acls(self, broker: Broker, request: Any, version: int) -> Any:
         code, told = int(Code.SECURITY_DISABLED), "No Authorizer is configured on the broker"
         return DescribeAclsResponse(version=version, error_code=code, error_message=told, resources=[])
+
+
+@lru_cache(maxsize=1_000)
+def _offered(version: int, key: int, oldest: int, newest: int) -> Any:
+    """Answers share it: nobody changes it."""
+    return ApiVersionsResponse.ApiVersion(version=version, api_key=key, min_version=oldest, max_version=newest)

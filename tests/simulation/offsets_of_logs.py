@@ -9,6 +9,7 @@ from kafka.protocol.consumer import ListOffsetsResponse, OffsetForLeaderEpochRes
 from tests.simulation.codes import Code
 from tests.simulation.log import Found, Log
 from tests.simulation.partition import Led, Partition
+from tests.simulation.rights import Kind, Operation
 from tests.simulation.state import Broker, ClusterState
 
 LATEST, EARLIEST, NEWEST, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
@@ -24,8 +25,12 @@ class OffsetsOfLogs:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
 
-    def _found(self, broker: Broker, topic: str, index: int, epoch: int = -1) -> tuple[Code, Partition | None]:
+    def _found(
+        self, broker: Broker, topic: str, index: int, epoch: int = -1, *, needs: Operation = Operation.DESCRIBE
+    ) -> tuple[Code, Partition | None]:
         """The partition that this broker leads, or why there is none."""
+        if not self._state.rights.may(needs, Kind.TOPIC, topic):
+            return Code.TOPIC_AUTHORIZATION_FAILED, None
         partition = self._state.partition_of(broker, self._state.topic_of(broker, topic, None), index)
         if partition is None:
             return Code.UNKNOWN_TOPIC_OR_PARTITION, None
@@ -84,7 +89,7 @@ class OffsetsOfLogs:
         for topic in request.topics:
             parts = []
             for index in topic.partition_indexes:
-                code, partition = self._found(broker, topic.name, index)
+                code, partition = self._found(broker, topic.name, index, needs=Operation.READ)
                 known = {} if partition is None else partition.logs[broker.node].producers.known
                 active = [
                     topic_type.PartitionResponse.ProducerState(
@@ -134,7 +139,7 @@ class OffsetsOfLogs:
         for topic in request.topics:
             parts = []
             for asked in topic.partitions:
-                code, partition = self._found(broker, topic.name, asked.partition_index)
+                code, partition = self._found(broker, topic.name, asked.partition_index, needs=Operation.DELETE)
                 low = -1
                 if partition is not None:
                     code, low = _deleted(partition, partition.logs[broker.node], asked.offset)

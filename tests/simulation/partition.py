@@ -12,6 +12,7 @@ from uuid import UUID
 
 from tests.simulation.batches import Batch, placed
 from tests.simulation.log import Log
+from tests.simulation.segments import SegmentLimits
 
 NO_LEADER = -1
 
@@ -27,12 +28,13 @@ class Led(NamedTuple):
 class Partition:
     """`replicas`: broker ids, the preferred leader first."""
 
-    def __init__(self, topic: str, topic_id: UUID, index: int, replicas: tuple[int, ...]) -> None:
+    def __init__(self, topic: str, topic_id: UUID, index: int, replicas: tuple[int, ...], limits: SegmentLimits) -> None:
         self.topic, self.topic_id, self.index, self.replicas = topic, topic_id, index, replicas
-        self.logs = {broker: Log() for broker in replicas}
+        self.logs = {broker: Log(limits) for broker in replicas}
         self.led = Led(replicas[0], 0, replicas)
         self.epoch_start = 0  # the leader's end when it was elected
         self.waiting: set[int] = set()  # followers that do not copy: brokers that are gone, or as a test says
+        self.offline: set[int] = set()  # replicas whose disk has failed
         self.logs[replicas[0]].epochs.assign(0, 0)
 
     @property

@@ -85,10 +85,10 @@ class Producers:
         self._unreplicated: list[tuple[int, int]] = []  # first offset and offset of the marker, while the marker is not replicated
         self._unverified: dict[int, Unverified] = {}
 
-    def is_open(self, producer_id: int, epoch: int) -> bool:
-        """Whether the log has a transaction of this pair."""
+    def is_open(self, producer_id: int, epoch: int | None) -> bool:
+        """Whether the log has a transaction of this pair; None: of any epoch."""
         producer = self.known.get(producer_id)
-        return producer is not None and producer.opened is not None and producer.epoch == epoch
+        return producer is not None and producer.opened is not None and epoch in {None, producer.epoch}
 
     def begin_verifying(self, head: Sent, *, bumps: bool) -> None:
         """The leader will ask the coordinator whether the partition belongs to the transaction."""

@@ -13,6 +13,7 @@ from uuid import UUID
 from tests.simulation.batches import LENGTH_OVERHEAD, NO_PRODUCER, Sent, is_intact, keys, sent
 from tests.simulation.codes import Code
 from tests.simulation.partition import Led, Partition
+from tests.simulation.rights import Kind, Operation
 from tests.simulation.state import Broker, ClusterState, Parked
 from tests.simulation.steps import Reply
 from tests.simulation.topics import Topic
@@ -99,6 +100,11 @@ class Producing:
 
     def _append(self, broker: Broker, wanted: Wanted, transactional_id: str | None, version: int) -> Appended:
         partition, topic = wanted.partition, wanted.found
+        if transactional_id and not self._state.rights.may(Operation.WRITE, Kind.TRANSACTIONAL_ID, transactional_id):
+            return Appended(Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        name = wanted.topic if topic is None else topic.name
+        if isinstance(name, str) and not self._state.rights.may(Operation.WRITE, Kind.TOPIC, name):
+            return Appended(Code.TOPIC_AUTHORIZATION_FAILED)
         if partition is None or topic is None:
             by_id = version >= BY_ID and topic is None
             return Appended(Code.UNKNOWN_TOPIC_ID if by_id else Code.UNKNOWN_TOPIC_OR_PARTITION)
@@ -139,11 +145,10 @@ class Producing:
     ) -> tuple[bool, Appended | None]:
         """Whether the coordinator admits the batch now; and the refusal, if it does not. Old brokers do not ask it."""
         producers = partition.logs[broker.node].producers
-        if not head.is_transactional or producers.is_open(head.producer_id, head.producer_epoch):
-            return False, None
-        if not self._state.verifies:
+        known = head.producer_epoch if self._state.checks_open_epoch else None
+        if not head.is_transactional or not self._state.verifies or producers.is_open(head.producer_id, known):
             return True, None
-        if producers.is_fenced(head.producer_id, head.producer_epoch):  # the coordinator is not asked
+        if self._state.fences_first and producers.is_fenced(head.producer_id, head.producer_epoch):
             return False, Appended(Code.INVALID_PRODUCER_EPOCH)
         adds = version >= ADDS_PARTITIONS
         producers.begin_verifying(head, bumps=adds)

@@ -1,12 +1,14 @@
 """Questions while the markers of a transaction are written: a real broker answers as before their end, or as after it.
 
 Two requests leave at once over one connection: the end of a transaction, and a second one, which the broker handles in the moment after its
-answer to the first. The simulated cluster gives both answers that are possible then.
+answer to the first. The simulated cluster says which answers are possible, over all orders of its steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from tests.simulation.asker import Asker
@@ -27,8 +29,9 @@ from tests.simulation.asks import (
     Produce,
 )
 from tests.simulation.asks_of_admins import CreateTopics, FindCoordinators
-from tests.simulation.codes import Code
-from tests.simulation.steps import StepKind
+from tests.simulation.codes import Code, codes_of
+from tests.simulation.steps import Step, StepKind
+from tests.simulation.topics import GROUPS_TOPIC
 
 TOPIC, ID, GROUP = "races", "racer", "racers"
 # Many markers take long. The last partition is not in the transaction.
@@ -36,14 +39,14 @@ WIDTH = 20
 EPOCHS = (-1, 0, 1, 2)
 
 
-def begin(version: int) -> list[Ask]:
-    """What comes before each race; `version` of transactions."""
-    asks: list[Ask] = [Init(ID), Init(ID, holding="w")]
+def begin(version: int, id_: str = ID) -> list[Ask]:
+    """What comes before each race; `version` of transactions. Each race has an id of its own, so none sees what another has left."""
+    asks: list[Ask] = [Init(id_), Init(id_, holding="w")]
     for part in range(WIDTH - 1):
-        asks += [] if version >= 2 else [AddPartitions(ID, TOPIC, part)]
-        asks.append(Produce(TOPIC, part, writer="w", id=ID, version=V2_PRODUCE if version >= 2 else V1_PRODUCE))
-    asks += [] if version >= 2 else [AddOffsets(ID, GROUP)]
-    return [*asks, CommitInTransaction(ID, GROUP, TOPIC, offset=5, version=V2_OFFSETS if version >= 2 else V1_OFFSETS)]
+        asks += [] if version >= 2 else [AddPartitions(id_, TOPIC, part)]
+        asks.append(Produce(TOPIC, part, writer="w", id=id_, version=V2_PRODUCE if version >= 2 else V1_PRODUCE))
+    asks += [] if version >= 2 else [AddOffsets(id_, GROUP)]
+    return [*asks, CommitInTransaction(id_, GROUP, TOPIC, offset=5, version=V2_OFFSETS if version >= 2 else V1_OFFSETS)]
 
 
 def once() -> list[Ask]:
@@ -51,8 +54,8 @@ def once() -> list[Ask]:
     return [CreateTopics(TOPIC, WIDTH), FindCoordinators((ID,), 1), FindCoordinators((GROUP,)), Init(None, writer="other")]
 
 
-def first(version: int) -> End:
-    return End(ID, version=V2_END if version >= 2 else V1_END)
+def first(version: int, id_: str = ID) -> End:
+    return End(id_, version=V2_END if version >= 2 else V1_END)
 
 
 def seconds(version: int) -> list[Ask]:
@@ -62,6 +65,7 @@ def seconds(version: int) -> list[Ask]:
     asks += [Init(ID, writer="late", holding="w", epochs=epochs) for epochs in EPOCHS]
     asks += [Produce(TOPIC, WIDTH - 1, writer="w", id=ID, epochs=epochs, version=produce) for epochs in EPOCHS]
     asks += [Produce(TOPIC, 0, writer="w", id=ID, sequence=1, epochs=epochs, version=produce) for epochs in (0, 1)]
+    asks += [Produce(TOPIC, 0, writer="w", id=ID, epochs=1, version=produce)]
     asks += [CommitInTransaction(ID, GROUP, TOPIC, epochs=epochs, version=offsets) for epochs in EPOCHS]
     asks += [AddPartitions(ID, TOPIC, WIDTH - 1, epochs=epochs) for epochs in EPOCHS]
     others: list[Ask] = [
@@ -75,31 +79,48 @@ def seconds(version: int) -> list[Ask]:
     return [*asks, *others]
 
 
-def possible(second: Ask, version: int, codes: Callable[[Any], set[int]]) -> list[set[int]]:
-    """The codes that the simulated cluster answers: while no marker is written, when all but the last step are done, and afterwards.
+# How far the end of the transaction has come: which steps are done.
+_AT_TOPIC, _AT_GROUP = f"{TOPIC}-0", GROUPS_TOPIC
+Stage = Callable[[Step], bool]
+_STAGES: Sequence[Stage] = (
+    lambda _: False,
+    lambda step: step.about.endswith(_AT_TOPIC),
+    lambda step: _AT_GROUP in step.about,
+    lambda step: step.kind is not StepKind.COMPLETE,
+    lambda _: True,
+)
+# From each stage the end can come to these while the second request waits.
+_NEXT = ((0, 1, 2, 3, 4), (1, 3, 4), (2, 3, 4), (3, 4), (4,))
+
+
+def possible(second: Ask, **settings: Any) -> list[set[int]]:
+    """The codes that the simulated cluster answers, whatever the order of its steps. `settings`: of the cluster.
 
     A real broker may find the transaction open, and write after its marker: it refuses then (VerificationGuard). Here both are one step.
     """
-    found = [_codes(second, version, codes, stops) for stops in ((StepKind.MARK, StepKind.COMPLETE), (StepKind.COMPLETE,), ())]
-    return [*found, {Code.INVALID_TXN_STATE}] if isinstance(second, Produce | CommitInTransaction) else found
+    pairs = [(stage, later) for stage, nexts in enumerate(_NEXT) for later in nexts]
+    found = [codes_of(_answer(second, _STAGES[stage], _STAGES[later], settings)) for stage, later in pairs]
+    found += [{Code.INVALID_TXN_STATE}] if isinstance(second, Produce | CommitInTransaction) else []
+    return [codes for place, codes in enumerate(found) if codes not in found[:place]]
 
 
-def _codes(second: Ask, version: int, codes: Callable[[Any], set[int]], stops: Sequence[StepKind]) -> set[int]:
-    ask = Asker(transaction_version=version)
+def _answer(second: Ask, stage: Stage, later: Stage, settings: Mapping[str, Any]) -> Any:
+    ask, version = Asker(**settings), settings["transaction_version"]
     for one in [*once(), *once()[1:3], *begin(version)]:
         ask(one)
     end, then = first(version).request(ask.memory), second.request(ask.memory)
     assert ask.cluster.submit(end, 1).answer.error_code == 0
-    _run(ask, stops)
+    _run(ask, stage)
     reply = ask.cluster.submit(then, 1)
+    _run(ask, later)
     ask.cluster.advance(ask.cluster.now + 1_000)
-    _run(ask, stops)
-    return codes(reply.answer)
+    _run(ask, lambda step: later(step) or step.kind is StepKind.ANSWER)
+    return reply.answer
 
 
-def _run(ask: Asker, stops: Sequence[StepKind]) -> None:
+def _run(ask: Asker, done: Stage) -> None:
     for step in ask.cluster.steps:
-        if step.kind not in stops:
+        if done(step):
             ask.cluster.run(step)
 
 
@@ -108,26 +129,23 @@ Surprises = Mapping[str, tuple[list[set[int]], list[set[int]]]]
 
 
 def surprises(
-    version: int,
-    times: int,
-    ask: Callable[[Ask], Any],
-    both: Callable[[Any, Any], tuple[Any, Any]],
-    memory: Memory,
-    codes: Callable[[Any], set[int]],
+    times: int, ask: Callable[[Ask], Any], both: Callable[[Any, Any], tuple[Any, Any]], memory: Memory, **settings: Any
 ) -> Surprises:
-    """What a real broker answers otherwise. `both` sends two requests at once; `ask` waits until markers are written."""
-    found = {}
+    """What a real broker answers otherwise. `both` sends two requests at once; `settings`: of the simulated cluster."""
+    found, numbers, version = {}, count(), settings["transaction_version"]
     for one in once():
         ask(one)
     for second in seconds(version):
         seen = []
         for _ in range(times):
-            for before in begin(version):
+            id_ = f"{ID}-{next(numbers)}"
+            for before in begin(version, id_):
                 ask(before)
-            ended, told = both(first(version).request(memory), second.request(memory))
+            own = replace(second, id=id_)
+            ended, told = both(first(version, id_).request(memory), own.request(memory))
             assert ended.error_code == 0
-            seen.append(codes(told))
-        allowed = possible(second, version, codes)
+            seen.append(codes_of(told))
+        allowed = possible(second, **settings)
         if any(told not in allowed for told in seen):
             found[repr(second)] = seen, allowed
     return found

@@ -44,6 +44,7 @@ from tests.simulation.asks_of_admins import (
     Offsets,
 )
 
+HOUR = 3_600_000  # ms
 LONG = "m" * 4_097
 NOT_THERE = UUID(int=77)
 
@@ -134,6 +135,31 @@ SCENES: Mapping[str, Sequence[Ask]] = {
         DeleteRecords("missing"),
         Fetch("missing"),
         ListOffsets("missing"),
+    ],
+    "segments": [
+        CreateTopics("segments", config=(("segment.ms", str(HOUR)), ("retention.ms", "-1"))),
+        *(Produce("segments", ages=(age,)) for age in (20 * HOUR, 19 * HOUR, 15 * HOUR, 16 * HOUR, 10 * HOUR, 8 * HOUR, 0)),
+        *(Fetch("segments", offset=offset) for offset in range(8)),
+        Fetch("segments", limit=100),
+        Fetch("segments", offset=2, total=100),
+        *(ListOffsets("segments", age=hours * HOUR) for hours in (21, 18, 15, 12, 8, 1)),
+        ListOffsets("segments", at=-3),
+        AlterConfigs("segments", "retention.ms", str(18 * HOUR)),
+        ListOffsets("segments", at=-2),
+        Fetch("segments", offset=1),
+        Fetch("segments", offset=2),
+        DeleteRecords("segments", offset=3),
+        ListOffsets("segments", age=20 * HOUR),
+        AlterConfigs("segments", "retention.bytes", "150"),
+        ListOffsets("segments", at=-2),
+        AlterConfigs("segments", "retention.bytes", "0"),
+        ListOffsets("segments", at=-2),
+        Fetch("segments", offset=6),
+        AlterConfigs("segments", "retention.bytes", "-1"),
+        Produce("segments", ages=(HOUR,)),
+        Fetch("segments", offset=7),
+        EpochEnd("segments"),
+        ListOffsets("segments", at=-3),
     ],
     "what is refused": [
         CreateTopics("small", config=(("max.message.bytes", "100"),)),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import count
 from random import Random
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from uuid import UUID
 from tests.simulation.codes import Code
 from tests.simulation.partition import NO_LEADER, Led, Partition
 from tests.simulation.releases import Release
+from tests.simulation.rights import Rights
 from tests.simulation.steps import Reply, StepKind, Steps
 from tests.simulation.topic_configs import Shown, topic_defaults
 from tests.simulation.topics import GROUPS_TOPIC, TRANSACTIONS_TOPIC, Topic
@@ -57,7 +59,7 @@ class Broker:
         self.node, self.host, self.port = node, "127.0.0.1", port
         self.up = True
         self.image: Image | None = None
-        self.throttle = 0  # ms that a quota asks for in the answers to Produce and Fetch
+        self.throttle = 0  # ms that quotas ask for in all answers
 
 
 @dataclass
@@ -84,6 +86,7 @@ class ClusterState:
         self.topic_ids: dict[UUID, Topic] = {}
         self.steps = Steps()
         self.parked: list[Parked] = []
+        self.rights = Rights()
         self.loading: set[tuple[int, int]] = set()  # kind of coordinator, and partition of its topic
         self.topic_defaults = {**topic_defaults(settings.release), **settings.topic_defaults}
         self._random = Random(settings.seed)
@@ -106,9 +109,24 @@ class ClusterState:
         return self.settings.release < (4, 0)
 
     @property
+    def empties_in_sync(self) -> bool:
+        """Whether a partition without a leader has no replica in sync: the controller keeps elsewhere which may be elected (KIP-966)."""
+        return self.settings.release >= (4, 1)
+
+    @property
     def verifies(self) -> bool:
         """Whether the leader of a partition asks the coordinator before it begins a transaction (KIP-890, part 1)."""
         return self.settings.release >= (3, 6)
+
+    @property
+    def checks_open_epoch(self) -> bool:
+        """Whether a partition asks the coordinator about another epoch than that of the transaction that it has open."""
+        return self.settings.release >= (4, 0)
+
+    @property
+    def fences_first(self) -> bool:
+        """Whether a partition refuses a fenced epoch before it asks the coordinator."""
+        return self.settings.release >= (4, 1)
 
     @property
     def fences_twice(self) -> bool:
@@ -172,6 +190,8 @@ class ClusterState:
         led = self.led(broker, partition)
         if broker.node not in partition.logs:
             return Code.NOT_LEADER_OR_FOLLOWER
+        if broker.node in partition.offline:
+            return Code.KAFKA_STORAGE_ERROR
         if epoch >= 0 and epoch != led.epoch:
             return Code.FENCED_LEADER_EPOCH if epoch < led.epoch else Code.UNKNOWN_LEADER_EPOCH
         return Code.NOT_LEADER_OR_FOLLOWER if leader_only and led.leader != broker.node else Code.NONE
@@ -211,6 +231,8 @@ class ClusterState:
         partition = self.state_partition(kind, key)
         if partition is None or self.led(broker, partition).leader != broker.node:
             return Code.NOT_COORDINATOR
+        if broker.node in partition.offline:
+            return Code.COORDINATOR_NOT_AVAILABLE
         return Code.COORDINATOR_LOAD_IN_PROGRESS if (kind, partition.index) in self.loading else Code.NONE
 
     def coordinates(self, kind: int, key: str) -> bool:
@@ -218,9 +240,15 @@ class ClusterState:
         partition = self.state_partition(kind, key)
         if partition is None or partition.led.leader == NO_LEADER or (kind, partition.index) in self.loading:
             return False
-        return self.brokers[partition.led.leader].up
+        return self.writes(partition)
+
+    def writes(self, partition: Partition) -> bool:
+        """Whether the partition has a leader that is up and can write."""
+        leader = partition.led.leader
+        return leader != NO_LEADER and self.brokers[leader].up and leader not in partition.offline
 
 
+@lru_cache(maxsize=10_000)
 def _java_hash(text: str) -> int:
     """String.hashCode."""
     found = 0

@@ -15,7 +15,7 @@ from kafka.protocol.admin import (
 )
 from kafka.protocol.admin import DescribeUserScramCredentialsRequest as NotKnown
 from tests.simulation.asker import Asker, assert_as_decoded
-from tests.simulation.asks import EpochEnd, Fetch, ListOffsets, Produce
+from tests.simulation.asks import End, EpochEnd, Fetch, Init, ListOffsets, Produce
 from tests.simulation.asks_of_admins import ApiVersions, CreateTopics, FindCoordinators, Metadata
 from tests.simulation.codes import Code
 from tests.simulation.partition import Partition
@@ -219,6 +219,54 @@ def test_a_quota(ask: Asker) -> None:
     ask.cluster.state.brokers[1].throttle = 250
     assert ask(Produce("t")).throttle_time_ms == 250
     assert ask(Fetch("t")).throttle_time_ms == 250
+    assert ask(ListOffsets("t")).throttle_time_ms == 250
+    assert ask(ListOffsets("t"), 2).throttle_time_ms == 0
+
+
+def test_a_disk_that_is_full(ask: Asker, partition: Partition) -> None:
+    assert _code(ask(Produce("t"))) == 0
+    ask.cluster.fail_disk(1, partition)
+    assert _code(ask(Produce("t"))) == Code.KAFKA_STORAGE_ERROR
+    assert ask(ListOffsets("t")).topics[0].partitions[0].error_code == Code.KAFKA_STORAGE_ERROR
+    ask.cluster.settle()
+    told = ask(Metadata(("t",))).topics[0].partitions[0]
+    assert (told.leader_id, told.leader_epoch, told.offline_replicas, told.isr_nodes) == (2, 2, [1], [2, 3])
+    assert _code(ask(Produce("t", values=(b"later",)), 2)) == 0
+    assert _code(ask(Produce("t"))) == Code.KAFKA_STORAGE_ERROR
+    ask.cluster.kill(1)
+    ask.cluster.start(1)
+    ask.cluster.settle()
+    assert partition.logs[1].batches == partition.log.batches
+    assert _code(ask(Produce("t"))) == Code.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_full_disk_with_the_only_replica() -> None:
+    ask = Asker(brokers=(1, 2))
+    topic = ask.cluster.create_topic("t")
+    ask.memory.topic_ids["t"] = topic.topic_id
+    leader = topic.partitions[0].led.leader
+    ask.cluster.fail_disk(leader, topic.partitions[0])
+    ask.cluster.settle()
+    told = ask(Metadata(("t",))).topics[0].partitions[0]
+    assert (told.error_code, told.leader_id) == (Code.LEADER_NOT_AVAILABLE, -1)
+    ask.cluster.start(leader)
+    ask.cluster.settle()
+    assert _code(ask(Produce("t"), leader)) == 0
+
+
+def test_a_full_disk_of_a_coordinator() -> None:
+    """It refuses until another broker has read its state; markers wait."""
+    ask = Asker(brokers=(1, 2), state_replicas=2, state_partitions=1)
+    ask.memory.topic_ids["t"] = ask.cluster.create_topic("t").topic_id
+    ask(FindCoordinators(("x",), 1))
+    place = ask.cluster.topic("__transaction_state").partitions[0]
+    node = place.led.leader
+    assert ask(Init("x"), node).error_code == 0
+    ask.cluster.fail_disk(node, place)
+    assert ask(End("x"), node).error_code == Code.COORDINATOR_NOT_AVAILABLE
+    ask.cluster.settle()
+    assert ask(Init("x"), node).error_code == Code.NOT_COORDINATOR
+    assert ask(Init("x"), 3 - node).error_code == 0
 
 
 def test_the_first_question_for_a_coordinator_makes_its_topic(ask: Asker) -> None:

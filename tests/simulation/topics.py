@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
-from tests.simulation.partition import Partition
+from tests.simulation.cleaning import compact
+from tests.simulation.partition import NO_LEADER, Partition
+from tests.simulation.segments import NO_BOUND, SegmentLimits
 from tests.simulation.topic_configs import AHEAD, AHEAD_BEFORE, OF_TOPIC, Shown
 
 GROUPS_TOPIC, TRANSACTIONS_TOPIC = "__consumer_offsets", "__transaction_state"
@@ -26,7 +28,8 @@ class Topic:
         defaults: Mapping[str, Shown],
     ) -> None:
         self.name, self.topic_id, self.config, self._defaults = name, topic_id, config, defaults
-        self.partitions = [Partition(name, topic_id, index, replicas) for index, replicas in enumerate(assignment)]
+        self._limits = SegmentLimits()
+        self.partitions = [Partition(name, topic_id, index, replicas, self._limits) for index, replicas in enumerate(assignment)]
         self._read_config()
 
     @property
@@ -41,8 +44,8 @@ class Topic:
 
     def grow(self, assignment: Sequence[tuple[int, ...]]) -> None:
         """Add partitions with these replicas."""
-        first = len(self.partitions)
-        self.partitions += [Partition(self.name, self.topic_id, first + more, replicas) for more, replicas in enumerate(assignment)]
+        new = enumerate(assignment, len(self.partitions))
+        self.partitions += [Partition(self.name, self.topic_id, index, replicas, self._limits) for index, replicas in new]
 
     def set_config(self, config: dict[str, str]) -> None:
         """Replace the entries that the topic sets itself."""
@@ -61,6 +64,23 @@ class Topic:
         """All entries in force."""
         return {name: self.shown(name) for name in self._defaults}
 
+    def retain(self, now: int) -> None:
+        """Retention and compaction by each leader, as of `now`: a broker does both from time to time (LogManager, LogCleaner).
+
+        Followers delete what lies before the leader's start.
+        """
+        policy, age, size = (self.value(name) for name in ("cleanup.policy", "retention.ms", "retention.bytes"))
+        deletes = "delete" in policy
+        since, largest = now - int(age) if deletes and int(age) >= 0 else 0, int(size) if deletes and int(size) >= 0 else NO_BOUND
+        for partition in self.partitions:
+            if partition.led.leader != NO_LEADER:
+                if self.is_compacted:
+                    compact(partition.log, partition.log.segments.bases[-1])
+                partition.log.retain(since, largest)
+                partition.replicate()
+                for log in partition.logs.values():
+                    log.retain(0, NO_BOUND)
+
     def _read_config(self) -> None:
         """What the append of each batch needs."""
         self.largest_batch = int(self.value("max.message.bytes"))
@@ -68,6 +88,7 @@ class Topic:
         self.keeps_append_time = self.value("message.timestamp.type") == "LogAppendTime"
         self.latest_ahead = int(self.value(AHEAD if AHEAD in self._defaults else AHEAD_BEFORE))
         self.least_in_sync = int(self.value("min.insync.replicas"))
+        self._limits.bytes, self._limits.milliseconds = int(self.value("segment.bytes")), int(self.value("segment.ms"))
         self.elects_unclean = self.value("unclean.leader.election.enable") == "true"
 
 

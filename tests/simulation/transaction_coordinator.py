@@ -2,6 +2,9 @@
 
 When an end is decided, each partition's marker is a step of its own, and a last step completes the transaction. A step waits while its
 partition has no leader, or while the id's coordinator is down or reads its state. The state itself survives everything: it is replicated.
+
+If a partition knows a later epoch than the marker's, the coordinator gives the end up: it writes no more markers, and the id stays decided
+until the coordinator moves (TransactionMarkerRequestCompletionHandler).
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from collections.abc import Iterable
 from tests.simulation.batches import marker
 from tests.simulation.codes import Code
 from tests.simulation.groups import GroupStore
-from tests.simulation.partition import NO_LEADER, Partition
+from tests.simulation.partition import Partition
 from tests.simulation.state import GROUPS, TRANSACTIONS, ClusterState, Key
 from tests.simulation.steps import StepKind
 from tests.simulation.topics import GROUPS_TOPIC
@@ -24,6 +27,7 @@ class TransactionCoordinators:
     def __init__(self, state: ClusterState, groups: GroupStore) -> None:
         self._state, self._groups = state, groups
         self.ids: dict[str, Transactional] = {}
+        self._given_up: set[str] = set()
         self._left: dict[str, set[Key]] = {}  # partitions that still need the marker of a decided transaction
         self._written: dict[tuple[Key, Pair], tuple[int, int]] = {}  # markers that not all replicas have: leader epoch, and the end of each
         self._next_check = state.now + state.settings.timeout_check_interval
@@ -94,29 +98,41 @@ class TransactionCoordinators:
     def _mark(self, known: Transactional, key: Key) -> bool:
         """Write one marker; whether that is done."""
         left = self._left.get(known.name, set())
-        if key not in left:
+        if key not in left or known.name in self._given_up:
             return True
         if not self._state.coordinates(TRANSACTIONS, known.name):
             return False
         topic = self._state.topics.get(key[0])
         # A marker goes by name: into a topic that was made anew, too. Of a topic that is gone none is written.
-        if topic is not None and not self._write_marker(known, topic.partitions[key[1]]):
-            return False
+        if topic is not None:
+            partition = topic.partitions[key[1]]
+            if not self._takes_markers(partition):
+                return False
+            if self._is_fenced(known, partition):
+                self._given_up.add(known.name)
+                return True
+            if not self._write_marker(known, partition):
+                return False
         left.discard(key)
         return True
 
-    def _write_marker(self, known: Transactional, partition: Partition) -> bool:
-        leader = partition.led.leader
-        if leader == NO_LEADER or not self._state.brokers[leader].up:
+    def _takes_markers(self, partition: Partition) -> bool:
+        if not self._state.writes(partition):
             return False
-        producer_id, epoch = known.pair
+        return partition.topic != GROUPS_TOPIC or (GROUPS, partition.index) not in self._state.loading
+
+    def _is_fenced(self, known: Transactional, partition: Partition) -> bool:
         if partition.topic == GROUPS_TOPIC:
-            if (GROUPS, partition.index) in self._state.loading:
-                return False
-            members = [name for name in self._groups.groups if self._state.state_partition(GROUPS, name) is partition]
-            self._groups.mark(partition.index, producer_id, epoch, commits=known.commits, groups=members)
-        elif not partition.log.producers.is_fenced(producer_id, epoch):
+            return self._groups.is_fenced(partition.index, *known.pair)
+        return partition.log.producers.is_fenced(*known.pair)
+
+    def _write_marker(self, known: Transactional, partition: Partition) -> bool:
+        """Whether it is written, on all replicas in sync."""
+        producer_id, epoch = known.pair
+        if partition.topic != GROUPS_TOPIC:
             return self._is_replicated(known, partition, Pair(producer_id, epoch))
+        members = [name for name in self._groups.groups if self._state.state_partition(GROUPS, name) is partition]
+        self._groups.mark(partition.index, producer_id, epoch, commits=known.commits, groups=members)
         return True
 
     def _is_replicated(self, known: Transactional, partition: Partition, pair: Pair) -> bool:
@@ -135,7 +151,7 @@ class TransactionCoordinators:
         return True
 
     def _complete(self, known: Transactional) -> bool:
-        if known.state not in DECIDED:
+        if known.state not in DECIDED or known.name in self._given_up:
             return True
         if self._left.get(known.name) or not self._state.coordinates(TRANSACTIONS, known.name):
             return False
@@ -169,14 +185,16 @@ class TransactionCoordinators:
         self._state.steps.add(StepKind.LOAD, f"{partition.topic}-{partition.index}", lambda: self._load(partition))
 
     def _load(self, partition: Partition) -> bool:
-        leader = partition.led.leader
-        if leader == NO_LEADER or not self._state.brokers[leader].up:
+        if not self._state.writes(partition):
             return False
         self._state.loading.discard((TRANSACTIONS, partition.index))
         for known in self.ids.values():
             if self._state.state_partition(TRANSACTIONS, known.name) is partition:
                 known.load()
-                if known.state in DECIDED:
+                if known.name in self._given_up:
+                    self._given_up.discard(known.name)
+                    self._begin_marking(known)
+                elif known.state in DECIDED:
                     self._mark_again(known)
         return True
 

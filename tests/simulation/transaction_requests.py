@@ -7,6 +7,7 @@ from typing import Any
 from kafka.protocol.admin import DescribeTransactionsResponse, ListTransactionsResponse
 from kafka.protocol.producer import AddOffsetsToTxnResponse, AddPartitionsToTxnResponse, EndTxnResponse, InitProducerIdResponse
 from tests.simulation.codes import Code
+from tests.simulation.rights import Kind, Operation
 from tests.simulation.state import GROUPS, TRANSACTIONS, Broker, ClusterState
 from tests.simulation.transaction_coordinator import TransactionCoordinators
 from tests.simulation.transactions import NO_PAIR, Decision, Pair, State, Transactional
@@ -21,7 +22,10 @@ class TransactionRequests:
     def __init__(self, state: ClusterState, coordinators: TransactionCoordinators) -> None:
         self._state, self._coordinators = state, coordinators
 
-    def _moved(self, broker: Broker, name: str | None) -> Code:
+    def _moved(self, broker: Broker, name: str | None, needs: Operation = Operation.WRITE) -> Code:
+        """Why a request about this id is refused."""
+        if not self._state.rights.may(needs, Kind.TRANSACTIONAL_ID, name or ""):
+            return Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return self._state.not_coordinator(broker, TRANSACTIONS, name or "")
 
     def init(self, broker: Broker, request: Any, version: int) -> Any:
@@ -49,11 +53,16 @@ class TransactionRequests:
         name, topics = request.v3_and_below_transactional_id, request.v3_and_below_topics
         keys = [(topic.name, index) for topic in topics for index in topic.partitions]
         known = self._state.topics_of(broker)
-        missing = {key for key in keys if self._state.partition_of(broker, known.get(key[0]), key[1]) is None}
-        if missing:
-            codes = {key: Code.UNKNOWN_TOPIC_OR_PARTITION if key in missing else Code.OPERATION_NOT_ATTEMPTED for key in keys}
+        refused = dict[tuple[str, int], Code]()
+        for key in keys:
+            if not self._state.rights.may(Operation.WRITE, Kind.TOPIC, key[0]):
+                refused[key] = Code.TOPIC_AUTHORIZATION_FAILED
+            elif self._state.partition_of(broker, known.get(key[0]), key[1]) is None:
+                refused[key] = Code.UNKNOWN_TOPIC_OR_PARTITION
+        code = self._moved(broker, name)
+        if refused and code is not Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+            codes = {key: refused.get(key, Code.OPERATION_NOT_ATTEMPTED) for key in keys}
         else:
-            code = self._moved(broker, name)
             if code is Code.NONE:
                 code = self._coordinators.add(name, Pair(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch), keys)
             codes = dict.fromkeys(keys, code)
@@ -75,6 +84,10 @@ class TransactionRequests:
 
     def add_offsets(self, broker: Broker, request: Any, version: int) -> Any:
         code = self._moved(broker, request.transactional_id)
+        if code is not Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED and not self._state.rights.may(
+            Operation.READ, Kind.GROUP, request.group_id
+        ):
+            code = Code.GROUP_AUTHORIZATION_FAILED
         if code is Code.NONE:
             partition = self._state.coordinator(GROUPS, request.group_id) or self._state.coordinator(GROUPS, request.group_id)
             assert partition is not None
@@ -104,7 +117,7 @@ class TransactionRequests:
         found = [
             listed(version=version, transactional_id=one.name, producer_id=one.pair.producer_id, transaction_state=one.state.value)
             for one in self._coordinators.ids.values()
-            if self._moved(broker, one.name) is Code.NONE
+            if self._moved(broker, one.name, Operation.DESCRIBE) is Code.NONE
             and (not ids or one.pair.producer_id in ids)
             and (not names or one.state.value in names)
         ]
@@ -116,7 +129,7 @@ class TransactionRequests:
 
     def _described(self, broker: Broker, name: str, version: int) -> Any:
         described = DescribeTransactionsResponse.TransactionState
-        known, code = self._coordinators.ids.get(name), self._moved(broker, name)
+        known, code = self._coordinators.ids.get(name), self._moved(broker, name, Operation.DESCRIBE)
         if not name:
             code = Code.INVALID_REQUEST
         elif code is Code.NONE and known is None:
