@@ -172,12 +172,13 @@ def test_the_proof_of_an_older_run_does_not_disturb_the_write_of_a_newer_one(
         stale = older.identity
         with fenced_writer(flow, f"{topic}-run") as newer:
 
-            async def meets(writer: InternalWriter, records: Any) -> None:
-                await append(writer, records)
+            async def meets(writer: InternalWriter, records: Any) -> Any:
+                places = await append(writer, records)
                 if not disturbed:
                     disturbed.append(stale)
                     with pytest.raises(Fenced):
                         await newer._coordinator.prove(stale, transactions_v2=target[1])
+                return places
 
             monkeypatch.setattr(InternalWriter, "append", meets)
             newer.write({(topic, 0): [(b"k", b"v")]})

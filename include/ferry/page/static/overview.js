@@ -142,7 +142,7 @@ function Card({ flow, go, again }) {
     </dl>
     ${totals?.lag_records > 0 && flow.not_counted.length > 0 && html`<p>Not counted: ${flow.not_counted.join(", ")}.</p>`}
     <div class="card-foot">
-      ${flow.may_trigger && flow.step !== "run" && html`<${Start} dag=${flow.dag_id} name=${flow.paused ? "Run now (waits for Unpause)" : "Run now"} note="Started from the Ferry page" ended=${again} />`}<${Pause} flow=${flow} again=${again} />
+      ${flow.may_trigger && flow.step !== "run" && html`<${Start} dag=${flow.dag_id} name=${flow.paused ? "Run now (waits: paused)" : "Run now"} note="Started from the Ferry page" ended=${again} />`}<${Pause} flow=${flow} again=${again} />
       <p class="links"><${To} go=${go} place=${to("topics")}>Topics<//><${To} go=${go} place=${to("coverage")}>Coverage<//><a href=${new URL(`dags/${encodeURIComponent(flow.dag_id)}`, BASE)} target="_top">DAG in Airflow</a></p>
       ${!flow.problem && html`<${ReadAt} document=${flow} again=${again} />`}</div>
   </article>`;

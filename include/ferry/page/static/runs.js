@@ -62,7 +62,7 @@ function LastRuns({ flow, again }) {
   ];
   const more = (row) => open === row.run_id && html`<tr class="detail"><td colspan=${columns.length}><${Details} run=${row} /></td></tr>`;
   return html`<h3>Last runs</h3>
-    <div class="acts">${flow.may_trigger && html`<${Start} dag=${flow.dag_id} name=${flow.paused ? "Run now (waits for Unpause)" : "Run now"} note="Started from the Ferry page" ended=${answer.again} />`}<${Pause} flow=${flow} again=${again} /></div>
+    <div class="acts">${flow.may_trigger && html`<${Start} dag=${flow.dag_id} name=${flow.paused ? "Run now (waits: paused)" : "Run now"} note="Started from the Ferry page" ended=${answer.again} />`}<${Pause} flow=${flow} again=${again} /></div>
     ${asked && html`<${Asked} flow=${flow} run=${asked.run} close=${() => setAsked(null)} done=${() => (answer.again(), again())} />`}<${Read} answer=${answer} what="the last runs">${(document) => html`
     ${document.runs.length ? html`<${Table} label="Last runs" columns=${columns} rows=${all ? document.runs : document.runs.slice(0, FIRST)} total=${document.runs.length} keyOf=${(row) => row.run_id} more=${more} />` : html`<${Empty}>No run yet.<//>`}
     ${document.runs.length > FIRST && html`<p><button class="small" aria-expanded=${all} onClick=${() => setAll(!all)}>${all ? `Show only ${FIRST}` : `Show ${document.runs.length} runs`}</button></p>`}
