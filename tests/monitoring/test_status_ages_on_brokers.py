@@ -60,7 +60,7 @@ def test_a_flow_that_never_ran(lab: Lab) -> None:
     flow = lab.flow(f"A->B.topics = {topic}")
     found = verdict_of(flow_status(flow), time.time())
     run = flow_command("run", flow.name, flow.source.path)
-    step = f"start a run now, in Airflow or with {run}; but if its DAG is paused in Airflow, unpause it first: a run of a paused DAG waits"
+    step = f"if its DAG is paused in Airflow, unpause it, then start a run; if not, start a run now, in Airflow or with {run}"
     assert (found.health, found.next_step, found.exit_code) == (Health.NEVER_RAN, step, ExitCode.PARTLY_FAILED)
     lab.run(flow)
     assert verdict_of(flow_status(flow), time.time()).health is Health.HEALTHY

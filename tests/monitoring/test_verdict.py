@@ -528,10 +528,10 @@ def test_status_names_every_stopped_partition_if_asked() -> None:
 
 
 def test_status_knows_no_airflow_so_it_names_a_pause_as_a_cause() -> None:
-    assert verdict_of(seen(ran=False), NOW).next_step.endswith(
-        "; but if its DAG is paused in Airflow, unpause it first: a run of a paused DAG waits"
-    )
-    assert verdict_of(replace(seen(ran=False), next_due=NOW + 60), NOW).next_step.endswith("unpause it instead: a run then starts at once")
+    run = "if not, start a run now, in Airflow or with ferry run mm2.properties --flow 'A->B'"
+    assert verdict_of(seen(ran=False), NOW).next_step == f"if its DAG is paused in Airflow, unpause it, then start a run; {run}"
+    due = verdict_of(replace(seen(ran=False), next_due=NOW + 60), NOW).next_step
+    assert due == f"if its DAG is paused in Airflow, unpause it: a run then starts at once; {run}"
 
 
 def test_a_next_step_names_commands_to_paste() -> None:

@@ -14,7 +14,7 @@ from ferry.cli.output import Part, Prose
 from ferry.errors import count_of, offsets_of, some_of, span, time_text
 from ferry.monitoring.runs import told_gone
 from ferry.monitoring.schedule import told_after
-from ferry.monitoring.verdict import verdict_of
+from ferry.monitoring.verdict import Step, verdict_of
 from ferry.pipeline.tables import Table, left_out_lines
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def status_parts(found: FlowHealth, *, every: bool, now: float) -> Iterator[Part
     yield Prose(verdict)
     for reason in verdict.reasons[1:]:
         yield Prose(f"also: {reason.text}")
-    for step in dict.fromkeys(reason.next_step for reason in verdict.reasons):
-        yield f"next: {step}"
+    for step, kind in dict.fromkeys((reason.next_step, reason.step) for reason in verdict.reasons):
+        yield f"next: {'if that was a mistake: ' if kind is Step.BACKFILL else ''}{step}"
     yield from map(Prose, _notes(found, "" if every else "; ".join(reason.text for reason in verdict.reasons), now, every=every))
     errors = {(failure.topic, failure.partition): failure.error for failure in found.stopped}
     # Heartbeats are always behind a little.

@@ -353,8 +353,8 @@ def _idle(health: FlowHealth, now: float) -> Iterator[Reason]:
         yield Reason(Health.PAUSED, "its DAG is paused, so no run starts", _unpause(health, now), Step.UNPAUSE)
     begins = newest is not None and _goes_on(newest) and seconds_since(newest, now) < SILENT_SECONDS
     if not (health.ran or health.last_run is not None or begins):
-        how = "first: a run of a paused DAG waits" if health.next_due is None else "instead: a run then starts at once"
-        step = f"{_RUN}; but if its DAG is paused in Airflow, unpause it {how}"
+        how = ", then start a run" if health.next_due is None else ": a run then starts at once"
+        step = f"if its DAG is paused in Airflow, unpause it{how}; if not, {_RUN}"
         yield Reason(Health.NEVER_RAN, "nothing was copied yet", step, Step.RUN)
 
 

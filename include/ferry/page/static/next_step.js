@@ -18,7 +18,7 @@ const RUN = "start a run now, in Airflow or with ferry run";
 function Backfills({ flow, go }) {
   const topics = flow.missing.filter((one) => one.closable);
   if (!flow.may_trigger) return html`ask somebody who may start runs of ${flow.dag_id} for a backfill of ${topics.map((one) => one.topic).join(", ")}`;
-  return topics.map((one) => html`<button class="strong" onClick=${() => go({ flow: flow.flow, view: "coverage", topic: one.topic, range: "all" })}>Backfill ${one.topic}… <span title=${`${exact(one.records)} records`}>(${records(one.records)})</span></button> `);
+  return html`if that was a mistake: ${topics.map((one) => html`<button onClick=${() => go({ flow: flow.flow, view: "coverage", topic: one.topic, range: "all" })}>Backfill ${one.topic}… <span title=${`${exact(one.records)} records`}>(${records(one.records)})</span></button> `)}`;
 }
 
 /** The words of the step, without the command that is told below them. */
@@ -26,7 +26,7 @@ const words = (flow) => (flow.command ? flow.next_step.replaceAll(flow.command, 
 
 const WAYS = {
   // The view of runs has this button already.
-  run: ({ flow, again, view }) => (flow.may_trigger && view !== "runs" ? html`${words(flow).replace(RUN, "").replace(/^(: |; but if its DAG is paused.*)/, "")}<${Start} dag=${flow.dag_id} name="Run now" note="Started from the Ferry page" ended=${again} />` : words(flow)),
+  run: ({ flow, again, view }) => (flow.may_trigger && view !== "runs" ? html`${words(flow).replace(/^if its DAG is paused.*?; if not, /, "").replace(RUN, "").replace(/^: /, "")}<${Start} dag=${flow.dag_id} name="Run now" note="Started from the Ferry page" ended=${again} />` : words(flow)),
   backfill: Backfills,
   verify: ({ flow, go }) => html`${words(flow)} <button onClick=${() => go({ flow: flow.flow, view: "verify" })}>See the differences</button>`,
   "ack-loss": ({ flow, go, view }) => html`${words(flow)} ${view !== "runs" && html`<button onClick=${() => go({ flow: flow.flow, view: "runs" })}>See what is lost</button>`}`,
