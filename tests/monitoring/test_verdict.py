@@ -398,14 +398,16 @@ def test_copies_that_are_gone_with_a_remote_topic_are_summed_once() -> None:
         PartitionFailure("t", n, "TargetRecreated", problem.format(n, " (the source still has it, from offset 30 on)")) for n in (0, 1)
     )
     stopped = f"2 partitions stopped (TargetRecreated): t-0, t-1: {again} on B, and the copies there are gone"
+    dropped, gone = (
+        [replace(row, headroom_seconds=60.0) for row in rows],
+        [replace(row, log_start=90, headroom_seconds=60.0) for row in rows],
+    )
+    lacks = ": B lacks {} records that A has, {} that were copied before{}, and 40 that were not copied yet"
+    first = " (A deletes these first, before the headroom ends)"
     for known, told in (
-        (
-            seen(*rows, stopped=kept),
-            (
-                ": B lacks 160 records that A has, 120 that were copied before (A deletes these first, before the headroom ends), "
-                "and 40 that were not copied yet"
-            ),
-        ),
+        (seen(*rows, stopped=kept), lacks.format(160, 120, "")),  # A deletes nothing by time
+        (seen(*dropped, stopped=kept), lacks.format(160, 120, first)),
+        (seen(*gone, stopped=kept), lacks.format(40, 0, "")),
         (seen(*rows, stopped=tuple(replace(one, problem=problem.format(9, "")) for one in kept)), ""),
     ):
         (reason,) = verdict_of(known, NOW).reasons

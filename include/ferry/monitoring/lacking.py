@@ -46,7 +46,9 @@ def copies_gone(health: FlowHealth, stopped: Iterable[PartitionFailure]) -> str:
     kept, waiting = sum(max(0, row.position - row.log_start) for row in known), sum(row.lag_records for row in known)
     least = "at least " if health.stopped_cut else ""
     lacks = f": {target} lacks {least}{count_of(kept + waiting, 'record')} that {source} has, {kept:,} that were copied before"
-    lacks += f" ({source} deletes these first, before the headroom ends), and {waiting:,} that were not copied yet"
+    by_time = kept and any(row.headroom_seconds is not None for row in known)
+    lacks += f" ({source} deletes these first, before the headroom ends)" if by_time else ""
+    lacks += f", and {waiting:,} that were not copied yet"
     return f" on {target}, and the copies there are gone{lacks if known else ''}" if gone else ""
 
 
