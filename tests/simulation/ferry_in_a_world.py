@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from tests.simulation.admin_client import WorldAdminClient
 from tests.simulation.cluster import SimulatedCluster
+from tests.simulation.framed import FramedTransport
 from tests.simulation.virtual_time import put_in_place
 from tests.simulation.wires import connect_to
 from tests.simulation.world import World
@@ -42,11 +43,11 @@ class _ToTrace(logging.Handler):
 
 
 @contextmanager
-def entered(world: World) -> Iterator[None]:
-    """Inside, this process is in the world. At its end, whatever still runs there is killed."""
+def entered(world: World, *, framed: bool = False) -> Iterator[None]:
+    """Inside, this process is in the world. At its end, whatever still runs there is killed. `framed`: connections carry bytes."""
     handler, log = _ToTrace(world), logging.getLogger("ferry")
     with pytest.MonkeyPatch.context() as patch:
-        connect_to(world, patch)
+        connect_to(world, patch, FramedTransport if framed else None)
         put_in_place(world, patch)
         patch.setattr(cluster_admin, "AdminClient", partial(WorldAdminClient, world))
         # Runs that are beside each other here are processes of their own; none gets signals.

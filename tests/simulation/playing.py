@@ -118,7 +118,7 @@ class Play:
             self._took[who] = self.world.now
 
     def play(self) -> Outcome:
-        with entered(self.world), self._crashes_told():
+        with entered(self.world, framed=self.scenario.framed), self._crashes_told():
             airflow = self.world.begin("airflow", self._rounds)
             self._airflow = airflow
             if not self.world.until_ended(airflow, 20 * LONGEST_RUN):

@@ -54,6 +54,7 @@ class Scenario:
     small: bool = False  # small fetches and transactions, so that a run has many
     mishaps: float = 0.0
     goes_on: bool = True  # whether one more run copies more records at the end
+    framed: bool = False  # whether connections carry bytes; nothing else differs
 
     def __str__(self) -> str:
         mode = f"transaction.version {self.transaction_version}" if self.exactly_once else "without transactions"

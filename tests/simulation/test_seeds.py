@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,7 +12,7 @@ import pytest
 from tests.simulation.faults import Act, Fault
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.mutating import ROOT, text_of
-from tests.simulation.playing import play
+from tests.simulation.playing import Outcome, play
 from tests.simulation.scenario import Kind, Round, Scenario
 from tests.simulation.shrinking import kind_of, shrunk
 from tests.simulation.simulate import failing, story
@@ -53,6 +54,19 @@ def test_a_mutant_is_found() -> None:
 
 def _round(run: int, *records: int) -> Round:
     return Round(run, Kind.BOUNDED, tuple(Write(0, count) for count in records))
+
+
+def _steps(outcome: Outcome) -> list[str]:
+    """The trace without the fields of messages: a decoded message has all of them."""
+    return [re.sub(r"(: \w+|is answered) .*", r"\1", line) if " to " in line else line for line in outcome.world.lines()]
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_a_connection_of_bytes_changes_nothing(seed: int) -> None:
+    """Ferry's and kafka-python's encoders and parsers, with frames in pieces, go the same way as messages that are handed over."""
+    without, with_bytes = play(drawn(seed)), play(replace(drawn(seed), framed=True))
+    assert with_bytes.problems == []
+    assert _steps(with_bytes) == _steps(without)
 
 
 def test_a_process_that_stood_still_does_not_write_any_more() -> None:

@@ -198,6 +198,7 @@ class WorldConnections(connections._Connections):
     """Ferry's connections, over a world's transports."""
 
     world: World
+    transport: type[WorldTransport] = WorldTransport
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
         await self._net.sleep(self.world.delay())
@@ -205,11 +206,13 @@ class WorldConnections(connections._Connections):
         if found is None or not found[0].state.brokers[found[1]].up:
             raise kafka_errors.KafkaConnectionError("Connection refused")
         self._reached = True
-        return WorldTransport(self.world, node.host, node.port)
+        return self.transport(self.world, node.host, node.port)
 
 
-def connect_to(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every new connection and event loop of this process be in the world."""
+def connect_to(world: World, monkeypatch: pytest.MonkeyPatch, framed: type[WorldTransport] | None = None) -> None:
+    """Let every new connection and event loop of this process be in the world. `framed`: for connections of bytes."""
     monkeypatch.setattr(kafka.net.selector, "socket", NoSockets)
-    monkeypatch.setattr(kafka.net.connection, "KafkaProtocol", MessageParser)
-    monkeypatch.setattr(connections, "_Connections", type("OfThisWorld", (WorldConnections,), {"world": world}))
+    if framed is None:
+        monkeypatch.setattr(kafka.net.connection, "KafkaProtocol", MessageParser)
+    members = {"world": world, "transport": framed or WorldTransport}
+    monkeypatch.setattr(connections, "_Connections", type("OfThisWorld", (WorldConnections,), members))
