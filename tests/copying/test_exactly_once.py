@@ -11,6 +11,7 @@ from tests.conftest import Lab
 from tests.log_ends import until_markers
 from tests.opened import plan_run, read_receipts
 from tools.kafka import SandboxCluster, compare_topics, read_all
+from tools.kafka.topics import grow_topic
 
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
@@ -178,12 +179,9 @@ def test_the_older_transaction_protocol(topic: str, lab: Lab, cluster_factory: C
 
 
 def test_new_partitions_and_topics_join(flow: Flow, topic: str, lab: Lab) -> None:
-    from confluent_kafka.admin import AdminClient, NewPartitions  # noqa: PLC0415
-
     fill(lab.source, topic, 50)
     lab.run(flow)
-    admin = AdminClient({"bootstrap.servers": lab.source.bootstrap})
-    admin.create_partitions([NewPartitions(topic, 5)])[topic].result(30)
+    grow_topic(lab.source.client_settings(), topic, 5)
     another = lab.topic(lab.source, partitions=1, name=f"{topic}-more")
     fill(lab.source, topic, 100, partitions=5)
     fill(lab.source, another, 10, partitions=1)

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import NoReturn
 
 import pytest
-from confluent_kafka.admin import NewPartitions
 from tests.copying.test_outcomes import RunFlow, Side, count, equal, errors, remote, source, target, topic
 from tests.opened import flow_status, plan_run, seed
+from tools.kafka.topics import grow_topic
 
 from ferry.config import Flow
 from ferry.copying.lane_runner import InlineLaneRunner
@@ -28,10 +28,6 @@ def die(*_: object) -> NoReturn:
     raise ClusterUnreachable("the process ends before a lane has written anything")
 
 
-def grow(side: Side, topic: str, partitions: int) -> None:
-    side.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(30)
-
-
 @pytest.mark.parametrize(
     "start",
     [LATEST, "A.consumer.auto.offset.reset = latest", f"ferry.start = {NOW.isoformat()}"],
@@ -47,7 +43,7 @@ def test_what_is_newer_than_the_first_run_is_copied_from_its_beginning(
     new = f"{topic}-new"
     source.create(new, 1)
     source.produce(new, 40, partitions=1, at=old)
-    grow(source, topic, 3)
+    grow_topic(source.cluster.client_settings(), topic, 3)
     source.produce(topic, 90, partitions=3, at=old)
     assert flow_status(flow).lag.records == 130
     assert run_flow(flow).records == 130
@@ -153,11 +149,11 @@ def test_runs_of_single_topics_copy_what_is_newer_than_the_first_of_them(
         with pytest.raises(ClusterUnreachable):
             run_flow(flow, topics=(topic,))
     source.produce(topic, 10)
-    grow(source, topic, 3)
+    grow_topic(source.cluster.client_settings(), topic, 3)
     source.produce(topic, 90, partitions=3)
     for records in (100, 0):
         assert run_flow(flow, topics=(topic,)).records == records
-    grow(source, topic, 4)
+    grow_topic(source.cluster.client_settings(), topic, 4)
     source.produce(topic, 8, partitions=4)
     plan = plan_run(flow, RunRequest(flow.name, "look", topics=(topic,)))
     assert {found.facts.partition: found.offsets for found in plan.partitions} == dict.fromkeys(range(4), 2), "the last one is added first"

@@ -16,13 +16,13 @@ from uuid import uuid4
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
 from tests.conftest import Lab
 from tests.opened import copy_run, flow_status, read_receipts, write_tombstones
 from tests.waiting import until
 from tools.kafka import SandboxCluster, compare_topics, read_all
 from tools.kafka.reading import NotReadable, partition_bounds
-from tools.kafka.topics import delete_topics
+from tools.kafka.topics import delete_topics, grow_topic
 
 from ferry.config import load_config
 from ferry.copying.lane_runner import InlineLaneRunner
@@ -139,8 +139,7 @@ def test_new_topics_and_partitions_are_copied_too(master: str, topic: str, lab: 
         wait_for_more(run, lab.target, f"{flow.source.alias}.{topic}", 0)
         new = lab.topic(lab.source, partitions=2, name=f"{topic}-new")
         fill(lab.source, new, [0, 1], 20)
-        admin = AdminClient(lab.source.client_settings())
-        admin.create_partitions([NewPartitions(topic, 4)])[topic].result(30)
+        grow_topic(lab.source.client_settings(), topic, 4)
         fill(lab.source, topic, [3], 10)
         wait_for_more(run, lab.target, f"{flow.source.alias}.{new}", 0)
         wait_for_more(run, lab.target, f"{flow.source.alias}.{topic}", 15)

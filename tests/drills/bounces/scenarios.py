@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 from tests.drills.bounces.clusters import ProxiedBrokers
 from tests.drills.bounces.feeding import Feeder
 from tests.drills.bounces.flow import FlowUnderTest
+from tools.kafka.topics import grow_topic
 from tools.proxy.rules import Link
 
 # How long a fault lasts that ends by itself.
@@ -113,8 +114,7 @@ def leaders_moved(stage: Stage) -> str:
 
 def partitions_added(stage: Stage) -> str:
     """The source topic grows to twice its partitions, and they are written to at once."""
-    admin = AdminClient(stage.source.cluster.client_settings())
-    admin.create_partitions([NewPartitions(FIRST_TOPIC, 2 * PARTITIONS)])[FIRST_TOPIC].result(30)
+    grow_topic(stage.source.cluster.client_settings(), FIRST_TOPIC, 2 * PARTITIONS)
     stage.feeder.targets[FIRST_TOPIC] = 2 * PARTITIONS
     since = time.monotonic()
     _until(lambda: any(number >= PARTITIONS for _, number in list(stage.flow.arrival.seen)))
