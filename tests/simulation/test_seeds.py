@@ -103,6 +103,15 @@ def test_what_the_source_deletes_is_a_loss() -> None:
     assert any("run-1 reports 3 records" in line and "the source deleted 2 records" in line for line in outcome.world.lines())
 
 
+def test_what_a_plan_saw_while_another_run_copied_is_no_failure() -> None:
+    """The first run has made the topics when it stands still. The second one stands still when it has read the state, before it reads where
+    the remote topic ends; meanwhile the third one copies."""
+    faults = (Fault(Act.FREEZE_AFTER, "run-0", "Fetch", 1, seconds=60.0), Fault(Act.FREEZE_AFTER, "run-1", "Fetch", 1, seconds=1.9))
+    outcome = play(Scenario(5, (_round(0), _round(1, 1), _round(2, 4)), faults, partitions=1))
+    assert (outcome.problems, len(outcome.happened)) == ([], 2)
+    assert any("run-1 reports 0 records, DONE" in line for line in outcome.world.lines())
+
+
 def test_a_scenario_is_made_smaller() -> None:
     scenario = replace(drawn(5), faults=tuple(Fault(act, "run-0", "", 400) for act in (Act.LATE, Act.STRAY, Act.KILL)))
     small = shrunk(scenario, lambda one: any(fault.act is Act.STRAY for fault in one.faults))

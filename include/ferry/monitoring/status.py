@@ -23,7 +23,7 @@ from ferry.copying.partition_plan import PartitionFacts, PartitionPlan, plan_par
 from ferry.copying.request import LATEST, RunRequest
 from ferry.copying.run_liveness import RunProof
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
-from ferry.errors import AuthenticationFailed, ClusterUnreachable, PositionDisagrees, SourceTruncated, TargetTooNarrow
+from ferry.errors import AuthenticationFailed, ClusterUnreachable, TargetTooNarrow
 from ferry.ledger.formats import place_of
 from ferry.ledger.losses import read_losses, unacknowledged
 from ferry.ledger.open_flow import OpenFlow
@@ -41,15 +41,12 @@ from ferry.monitoring.missing_reading import read_missing
 from ferry.monitoring.runs import copy_speed, last_ended, last_seed, newest_run
 from ferry.monitoring.runs_reading import read_recent
 from ferry.monitoring.schedule import last_due, longest_pause, next_due
-from ferry.pipeline.run_plan import RunPlan
+from ferry.pipeline.run_plan import RunPlan, needs_second_look
 from ferry.wire.ranges import NO_END, end_of_range_at, within
 from ferry.wire.ranges import size as held
 
 # No reason to stop: a run adds partitions to the remote topic before it copies.
 _MENDED_BY_A_RUN = TargetTooNarrow.__name__
-_SEEMS_SO_WHILE_A_RUN_COMMITS = frozenset({PositionDisagrees.__name__, SourceTruncated.__name__})
-# Longer than a commit takes.
-SECOND_LOOK_SECONDS = 2.0
 # For the first uncopied records: a slow broker must not hang the command.
 READ_SECONDS = 15.0
 
@@ -270,10 +267,8 @@ def _stopped(opened: OpenFlow, seen: FlowSnapshot, plans: Iterable[PartitionPlan
     """The stopped partitions of `seen`; only those that a second snapshot shows too, where a committing run may be the cause: while a run
     commits, the head and the group of a partition differ for a moment."""
     flow, found = opened.flow, _failures(seen, plans)
-    if not any(failure.error in _SEEMS_SO_WHILE_A_RUN_COMMITS for failure in found):
+    if not needs_second_look(opened, found):
         return found
-    clock.sleep(SECOND_LOOK_SECONDS)
-    opened.anew()
     later = take_snapshot(opened, RunRequest(flow.name, "look"), stable=False)
     # The text does not identify a failure: it may name the end of a log that grows.
     again = {(failure.topic, failure.partition, failure.error) for failure in _failures(later, _plans(flow, later))}

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ferry import clock
 from ferry.clusters.admin.broker_defaults import broker_defaults
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.logs.held_back import LastStableLag
@@ -16,7 +17,7 @@ from ferry.copying.last_stable_lag import last_stable_lags, overdue
 from ferry.copying.partition_plan import PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
-from ferry.errors import ConfigError, FerryError, count_of
+from ferry.errors import ConfigError, FerryError, PositionDisagrees, SourceTruncated, count_of
 from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.runs_topic import since_last_run
@@ -30,6 +31,9 @@ PLAN_VERSION = 1
 KEYLESS = "set cleanup.policy=delete on the remote topic until they are copied, or leave them out: ferry.abort.on.send.failure=false"
 # For a look at the first record of new compacted topics: a leader that hangs must not hold up the plan.
 LOOK_SECONDS = 5.0
+_SEEMS_SO_WHILE_A_RUN_COMMITS = frozenset({PositionDisagrees.__name__, SourceTruncated.__name__})
+# Longer than a commit takes.
+SECOND_LOOK_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -103,8 +107,25 @@ class RunPlan:
         }
 
 
+def needs_second_look(opened: OpenFlow, failures: Iterable[PartitionFailure]) -> bool:
+    """Whether these may only seem so while a run commits: then the head, the group and the end of a partition differ for a moment.
+
+    If so, this function waits longer than a commit takes, and `opened` forgets what it has read.
+    """
+    if not any(failure.error in _SEEMS_SO_WHILE_A_RUN_COMMITS for failure in failures):
+        return False
+    clock.sleep(SECOND_LOOK_SECONDS)
+    opened.anew()
+    return True
+
+
 def plan_run(opened: OpenFlow, request: RunRequest) -> RunPlan:
     """What a run would do now, and which open transactions hold it back. ConfigError if the ledger or state topic is not compacted."""
+    plan = _plan(opened, request)
+    return _plan(opened, request) if needs_second_look(opened, plan.failed) else plan
+
+
+def _plan(opened: OpenFlow, request: RunRequest) -> RunPlan:
     flow = opened.flow
     seen = take_snapshot(opened, request, stable=False, for_a_run=True, beside=names_on(flow, flow.target))
     topics = plan_remote_topics(opened, seen)
