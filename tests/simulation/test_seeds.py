@@ -11,7 +11,7 @@ import pytest
 from tests.simulation.faults import Act, Fault
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.mutating import ROOT, text_of
-from tests.simulation.playing import play
+from tests.simulation.playing import Outcome, play
 from tests.simulation.scenario import Kind, Round, Scenario
 from tests.simulation.shrinking import kind_of, shrunk
 from tests.simulation.simulate import failing, story
@@ -79,6 +79,23 @@ def test_another_try_reports_what_the_run_has_copied() -> None:
     outcome = play(Scenario(3, (_round(0, 3), Round(0, Kind.BOUNDED, ())), ()))
     assert outcome.problems == []
     assert [line for line in outcome.world.lines() if "run-1 reports 3 records, DONE" in line]
+
+
+def _reported(outcome: Outcome, who: str) -> str:
+    """How a run ended."""
+    return next(line.split(f" {who} ", 1)[1] for line in outcome.world.lines() if f" {who} ends: " in line or f" {who} reports " in line)
+
+
+def test_a_run_that_its_own_late_request_fences_says_so_and_may_be_tried_again() -> None:
+    """The run has asked again and gone on when the coordinator reads its first request."""
+    fault = Fault(Act.STRAY, "run-0", "InitProducerId run", 1)
+    told = set()
+    for seed in range(20):
+        outcome = play(Scenario(seed, (_round(0, 3), Round(0, Kind.BOUNDED, ())), (fault,)))
+        assert (outcome.problems, outcome.happened) == ([], [fault])
+        told.add(_reported(outcome, "run-0").split(": cluster")[0])
+        assert "reports 3 records, DONE" in _reported(outcome, "run-1")
+    assert told == {"ends: FenceLost", "reports 3 records, DONE"}
 
 
 def test_what_the_source_deletes_is_a_loss() -> None:

@@ -38,7 +38,7 @@ from ferry.config import ClientRole
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.lanes import number_of_lanes
 from ferry.copying.plain_coordinator import PlainCoordinator, coordinator_of
-from ferry.errors import ClusterUnreachable, NotAuthorized, Superseded, UnreadableRecord
+from ferry.errors import ClusterUnreachable, FenceLost, NotAuthorized, Superseded, UnreadableRecord
 from ferry.ledger.formats import place_of
 from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.state import FLOW_KEY, WRITER_KEY, FlowRecord, Writer, decode_state, encode_state
@@ -193,6 +193,11 @@ class FencedWriter:
         try:
             return self._client.run(coroutine, *arguments)
         except Fenced as problem:
+            if self._client.run(self._coordinator.is_own):
+                why = "a request of this process, to which no answer came, was read late, or a transaction timed out"
+                raise FenceLost(
+                    f"cluster {self._connection.alias}: nobody else has taken {self._name}, but it was fenced: {why}"
+                ) from problem
             raise Superseded("a newer run took over (or a command that sets positions, such as ferry seed)") from problem
 
 
