@@ -74,6 +74,14 @@ def test_a_process_is_killed_around_its_commit(act: Act) -> None:
     assert any(line.endswith("run-0 is killed") for line in outcome.world.lines())
 
 
+def test_a_broker_that_fails_answers_no_later_request_either() -> None:
+    """Of the same connection. A client that got such an answer would wait for the earlier one for ever."""
+    fault = Fault(Act.CRASH, "run-0", "InitProducerId lane", 1)
+    for seed in range(12):
+        outcome = play(Scenario(seed, (_round(0, 3),), (fault,)))
+        assert (outcome.problems, outcome.happened) == ([], [fault])
+
+
 def test_another_try_reports_what_the_run_has_copied() -> None:
     """The first try is killed when all is committed, so the second one finds nothing to do."""
     outcome = play(Scenario(3, (_round(0, 3), Round(0, Kind.BOUNDED, ())), ()))
