@@ -82,6 +82,20 @@ def test_a_broker_that_fails_answers_no_later_request_either() -> None:
         assert (outcome.problems, outcome.happened) == ([], [fault])
 
 
+def test_a_leader_that_was_replaced_hides_no_lane_that_was_used() -> None:
+    """The newer run may read the number of lanes from it. A lane that is not fenced goes on when the older run does."""
+    writes = tuple(Write(partition, 2) for partition in range(3))
+    rounds = (Round(0, Kind.BOUNDED, writes, lanes=1), Round(1, Kind.BOUNDED, writes, lanes=3), Round(2, Kind.BOUNDED, (), lanes=1))
+    cut_off = Fault(Act.CUT_OFF, "run-1", "InitProducerId run", 1, seconds=150.0)
+    faults = (cut_off, Fault(Act.FREEZE, "run-1", "EndTxn commit lane", 1, seconds=45.0))
+    for seed in range(6, 11):
+        outcome = play(Scenario(seed, rounds, faults, partitions=3, target_brokers=3, small=True))
+        assert [fault.act for fault in outcome.happened] == [Act.CUT_OFF, Act.FREEZE]
+        asked = [line for line in outcome.world.lines() if " run-2 to target " in line and "InitProducerId" in line]
+        assert {lane for lane in range(3) if any(f"ferry-a->b-{lane}" in line for line in asked)} == {0, 1, 2}
+        assert not [problem for problem in outcome.problems if "doubled" in problem]
+
+
 def test_another_try_reports_what_the_run_has_copied() -> None:
     """The first try is killed when all is committed, so the second one finds nothing to do."""
     outcome = play(Scenario(3, (_round(0, 3), Round(0, Kind.BOUNDED, ())), ()))
