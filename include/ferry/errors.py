@@ -306,6 +306,12 @@ class Superseded(FerryError):
     retry = RetryRule.FAIL
 
 
+class FenceLost(FerryError):
+    """This process can no longer write under a transactional id of the flow, although nobody else has taken the id."""
+
+    next_step = "run again: nothing is copied twice"
+
+
 class PartitionError(FerryError):
     """One partition cannot be copied further; the others can. `topic` and `partition` are the source's."""
 

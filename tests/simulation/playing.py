@@ -91,9 +91,6 @@ class Play:
         self.faults = Faults(self.world, {"source": self.source, "target": self.target}, scenario.faults)
         self.writer = SourceWriter(self.world, self.source, TOPIC)
         self._mishap, self.world.fate = self.world.fate, self._fate
-        self._fences_itself: set[str] = (
-            set()
-        )  # runs whose own request for an id came late, or had no answer: Ferry cannot tell whose it was
         self._took: dict[str, float] = {}  # when a process asked for the flow's id
         self._has_lanes: set[str] = set()
         self._follow: set[str] = set()  # processes that may take the flow again
@@ -105,13 +102,11 @@ class Play:
         if fate is Fate.WHOLE and who.startswith("run") and not self.faults.over:
             fate = self._mishap(who, request)
         if isinstance(request, InitProducerIdRequest):
-            self._note_taking(who, request, fate)
+            self._note_taking(who, request)
         return fate
 
-    def _note_taking(self, who: str, request: InitProducerIdRequest, fate: Fate) -> None:
+    def _note_taking(self, who: str, request: InitProducerIdRequest) -> None:
         """Remember when a process asked for the flow's id, for the last time before it asked for lanes."""
-        if fate is not Fate.WHOLE:
-            self._fences_itself.add(who)
         if not str(request.transactional_id).endswith("-run"):
             self._has_lanes.add(who)
         elif who not in self._has_lanes and request.producer_id < 0:
@@ -210,7 +205,7 @@ class Play:
         newer = [
             other for other in there if other.name not in self._took or self._took[other.name] >= mine - SOON or other.name in self._follow
         ]
-        if not newer and process.name not in self._fences_itself:
+        if not newer:
             self.problems.append(f"{process.name} says that it was taken over, and there is no {'newer' if there else 'other'} run")
 
     def _needs_nobody(self, name: str, errors: Iterable[str]) -> None:

@@ -88,11 +88,50 @@ def test_a_process_is_killed_around_its_commit(act: Act) -> None:
     assert any(line.endswith("run-0 is killed") for line in outcome.world.lines())
 
 
+def test_a_broker_that_fails_answers_no_later_request_either() -> None:
+    """Of the same connection. A client that got such an answer would wait for the earlier one for ever."""
+    fault = Fault(Act.CRASH, "run-0", "InitProducerId lane", 1)
+    for seed in range(12):
+        outcome = play(Scenario(seed, (_round(0, 3),), (fault,)))
+        assert (outcome.problems, outcome.happened) == ([], [fault])
+
+
+def test_a_leader_that_was_replaced_hides_no_lane_that_was_used() -> None:
+    """The newer run may read the number of lanes from it. A lane that is not fenced goes on when the older run does."""
+    writes = tuple(Write(partition, 2) for partition in range(3))
+    rounds = (Round(0, Kind.BOUNDED, writes, lanes=1), Round(1, Kind.BOUNDED, writes, lanes=3), Round(2, Kind.BOUNDED, (), lanes=1))
+    cut_off = Fault(Act.CUT_OFF, "run-1", "InitProducerId run", 1, seconds=150.0)
+    faults = (cut_off, Fault(Act.FREEZE, "run-1", "EndTxn commit lane", 1, seconds=45.0))
+    for seed in range(6, 11):
+        outcome = play(Scenario(seed, rounds, faults, partitions=3, target_brokers=3, small=True))
+        assert [fault.act for fault in outcome.happened] == [Act.CUT_OFF, Act.FREEZE]
+        asked = [line for line in outcome.world.lines() if " run-2 to target " in line and "InitProducerId" in line]
+        assert {lane for lane in range(3) if any(f"ferry-a->b-{lane}" in line for line in asked)} == {0, 1, 2}
+        assert not [problem for problem in outcome.problems if "doubled" in problem]
+
+
 def test_another_try_reports_what_the_run_has_copied() -> None:
     """The first try is killed when all is committed, so the second one finds nothing to do."""
     outcome = play(Scenario(3, (_round(0, 3), Round(0, Kind.BOUNDED, ())), ()))
     assert outcome.problems == []
     assert [line for line in outcome.world.lines() if "run-1 reports 3 records, DONE" in line]
+
+
+def _reported(outcome: Outcome, who: str) -> str:
+    """How a run ended."""
+    return next(line.split(f" {who} ", 1)[1] for line in outcome.world.lines() if f" {who} ends: " in line or f" {who} reports " in line)
+
+
+def test_a_run_that_its_own_late_request_fences_says_so_and_may_be_tried_again() -> None:
+    """The run has asked again and gone on when the coordinator reads its first request."""
+    fault = Fault(Act.STRAY, "run-0", "InitProducerId run", 1)
+    told = set()
+    for seed in range(20):
+        outcome = play(Scenario(seed, (_round(0, 3), Round(0, Kind.BOUNDED, ())), (fault,)))
+        assert (outcome.problems, outcome.happened) == ([], [fault])
+        told.add(_reported(outcome, "run-0").split(": cluster")[0])
+        assert "reports 3 records, DONE" in _reported(outcome, "run-1")
+    assert told == {"ends: FenceLost", "reports 3 records, DONE"}
 
 
 def test_what_the_source_deletes_is_a_loss() -> None:

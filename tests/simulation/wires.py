@@ -135,6 +135,8 @@ class WorldTransport:
     def _answered(self, number: int, request: Any, reply: Reply, fate: Fate) -> None:
         self._busy = False
         if fate is Fate.CRASH and not reply.lost:
+            self._taken = False  # a connection's answers come in order: now none of a later request may come
+            self._queue.clear()
             self._world.note(f"{self._where} fails before it answers {request.name} of {self._who}")
             self._world.at(self._world.now, lambda: self._world.crash(self._cluster, self._node))
             return

@@ -110,7 +110,7 @@ class CopyDriver:
     def _take_over(self, lease: RunLease) -> dict[int, ProducerIdentity]:
         held = lease.take_lanes()
         lease.write_record(exactly_once=self._flow.exactly_once)
-        return held
+        return held | lease.take_more_lanes(lease.last_record().lanes)
 
     def _prepare(self, lease: RunLease, seen: FlowSnapshot, plans: Iterable[PartitionPlan]) -> dict[int, ProducerIdentity]:
         """Take as many lanes as are needed, by what there is to copy, and claim the remote topics to which no flow has written yet.

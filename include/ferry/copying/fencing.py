@@ -6,7 +6,8 @@ that the id is lost. The order matters:
 
 1. A run takes the flow's run id.
 2. Then it reads the flow record, takes every lane id that was ever used, and writes the record with their number. It writes under the run
-   id, so an older run can no longer write the record.
+   id, so an older run can no longer write the record. It reads again up to its own record: a leader that was replaced without knowing it
+   may have hidden older ones. A log that holds this record holds all older ones, too.
 3. If the plan needs more lanes, the run first writes their number, then takes their ids, and proves the run id before it uses them. A newer
    run either finds them in the record, or has begun before, and then the write is refused.
 4. A lane whose worker died is taken back, but only after the run id was proven: an older run is refused there and ends, so two runs never
@@ -38,7 +39,7 @@ from ferry.config import ClientRole
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.lanes import number_of_lanes
 from ferry.copying.plain_coordinator import PlainCoordinator, coordinator_of
-from ferry.errors import ClusterUnreachable, NotAuthorized, Superseded, UnreadableRecord
+from ferry.errors import ClusterUnreachable, FenceLost, NotAuthorized, Superseded, UnreadableRecord
 from ferry.ledger.formats import place_of
 from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.state import FLOW_KEY, WRITER_KEY, FlowRecord, Writer, decode_state, encode_state
@@ -193,6 +194,11 @@ class FencedWriter:
         try:
             return self._client.run(coroutine, *arguments)
         except Fenced as problem:
+            if self._client.run(self._coordinator.is_own):
+                why = "a request of this process, to which no answer came, was read late, or a transaction timed out"
+                raise FenceLost(
+                    f"cluster {self._connection.alias}: nobody else has taken {self._name}, but it was fenced: {why}"
+                ) from problem
             raise Superseded("a newer run took over (or a command that sets positions, such as ferry seed)") from problem
 
 
@@ -208,7 +214,7 @@ class RunLease(FencedWriter):
 
     def take_lanes(self) -> dict[int, ProducerIdentity]:
         """Take every lane that was ever used, and at least as many as the flow has. If the last run was of the other mode, fence that."""
-        found = self._last_record()
+        found = self.last_record()
         if self._flow.exactly_once and self._has_writers:
             self._fence_writers()
         elif not self._flow.exactly_once and found.lanes and (found.exactly_once or not self._has_writers):
@@ -250,11 +256,11 @@ class RunLease(FencedWriter):
         except NotAuthorized as problem:
             log.warning("flow %s: earlier runs copied in transactions, and cannot be fenced: %s", self._flow.name, problem)
 
-    def _last_record(self) -> FlowRecord:
+    def last_record(self) -> FlowRecord:
         """The newest flow record, with the most lanes of all of them. Uncommitted ones count: their lanes may have open transactions."""
         state, most = self._flow.state_topic, FlowRecord(self._flow.name, 0, tells_start=self._flow.start != "earliest")
         own, _ = encode_state(Writer(self._name, self.identity.producer_id))
-        for record in self._opened.target.reader(committed=False).read(state):
+        for record in self._opened.target.reader(committed=False).read(state, least=self._opened.state_end):
             self._has_writers = self._has_writers or (record.key.startswith(WRITER_KEY) and record.key != own)
             if record.value is not None and record.key.startswith(FLOW_KEY):
                 entry = decode_state(record.key, record.value, place_of(self._flow.target, state))

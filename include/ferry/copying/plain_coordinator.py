@@ -90,6 +90,10 @@ class PlainCoordinator(Coordinator):
         """The next pair; Fenced if somebody else has taken the name."""
         return await self.init(identity)
 
+    async def is_own(self) -> bool:
+        """False: whoever takes the name gets a producer id of its own, so a request that is read late takes nothing."""
+        return False
+
     async def fence(self, writer: Writer) -> None:
         """Make brokers refuse all further writes of this producer id to the state topic and the ledger. May be done twice."""
         key, _ = encode_state(writer)

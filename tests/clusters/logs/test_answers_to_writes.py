@@ -96,6 +96,9 @@ class Coordinators:
         self.coordinator_outage = CoordinatorOutage()
         self.coordinators: dict[tuple[int, str], int] = {}
 
+    def token_hex(self, count: int) -> str:
+        return "00" * count
+
     def monotonic(self) -> float:
         return self.now
 
@@ -279,6 +282,20 @@ def test_the_most_serious_code_decides() -> None:
     request = error_policy.ADD_PARTITIONS_TO_TXN
     given = ([], [0, 0], [55, 3, 55], [0, 16, 51], [3, 29, 47], [51, 999])
     assert [request.gravest(codes) for codes in given] == [0, 0, 3, 16, 47, 999]
+
+
+def test_whether_the_last_init_of_an_id_was_the_own_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the time-out that it asked for."""
+    told = DescribeTransactionsResponse.TransactionState(error_code=0, producer_id=7, producer_epoch=2, topics=[])
+    brokers = Coordinators(DescribeTransactionsResponse[0](transaction_states=[told]))
+    asked, another = coordinator_of(monkeypatch, brokers), coordinator_of(monkeypatch, brokers)
+    another._milliseconds = asked._milliseconds - 1
+    told.transaction_timeout_ms = asked._milliseconds
+    assert asked._milliseconds >= coordination.TRANSACTION_MILLISECONDS - coordination.CHANCE_MILLISECONDS
+    assert asked._milliseconds < coordination.TRANSACTION_MILLISECONDS
+    assert (asyncio.run(asked.is_own()), asyncio.run(another.is_own())) == (True, False)
+    told.error_code = CODES["TRANSACTIONAL_ID_NOT_FOUND"]
+    assert not asyncio.run(asked.is_own()), "what is not told is not known"
 
 
 @every_code_of(error_policy.DESCRIBE_TRANSACTIONS)

@@ -14,7 +14,7 @@ import pytest
 from tests.copying.feed_bench import task
 from tests.opened import not_opened
 
-from ferry.clusters.groups.coordination import Coordinator, ProducerIdentity
+from ferry.clusters.groups.coordination import Coordinator, Fenced, ProducerIdentity
 from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.net.event_loop import EventLoop
 from ferry.clusters.net.leaders import Leaders
@@ -25,7 +25,7 @@ from ferry.copying.fencing import FencedWriter
 from ferry.copying.lane_messages import Failure, LaneResult, LaneTask
 from ferry.copying.lane_runner import InlineLaneRunner
 from ferry.copying.request import RunRequest
-from ferry.errors import ClusterUnreachable
+from ferry.errors import ClusterUnreachable, FenceLost, Superseded
 
 pytestmark = pytest.mark.unit
 
@@ -71,6 +71,29 @@ def test_a_proof_that_nobody_answers_is_a_cluster_that_is_not_reached(
             writer.confirm()
         with pytest.raises(ClusterUnreachable, match="ferry-A->B-run could not write: cluster B: connection reset"):
             writer.write({("state", 0): [(b"k", b"v")]})
+    finally:
+        writer._connection.close()
+        writer._loop.close()
+
+
+@pytest.mark.parametrize(("own", "error"), [(True, FenceLost), (False, Superseded)])
+def test_a_run_that_was_fenced_says_by_whom(own: bool, error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fenced(*_: object, **__: object) -> None:
+        raise Fenced("INVALID_PRODUCER_EPOCH")
+
+    async def said(_: Coordinator) -> bool:
+        return own
+
+    async def newest_protocol(_: Coordinator) -> bool:
+        return True
+
+    monkeypatch.setattr(Coordinator, "prove", fenced)
+    monkeypatch.setattr(Coordinator, "is_own", said)
+    monkeypatch.setattr(Coordinator, "transactions_v2", newest_protocol)
+    writer = unopened(tmp_path)
+    try:
+        with pytest.raises(error, match="took over" if not own else "nobody else has taken ferry-A->B-run"):
+            writer.confirm()
     finally:
         writer._connection.close()
         writer._loop.close()

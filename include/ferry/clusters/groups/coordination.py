@@ -36,6 +36,8 @@ from ferry.errors import ClusterUnreachable
 
 # A broker aborts an abandoned transaction of Ferry after this time, so readers of the target never wait longer for it.
 TRANSACTION_MILLISECONDS = 60_000
+# Each Coordinator asks for up to so many ms less, by chance: thus a coordinator that shows the time-out tells whose request was the last.
+CHANCE_MILLISECONDS = 1_000
 # Much longer than a coordinator needs to move.
 COORDINATION_SECONDS = PATIENCE_SECONDS
 FIRST_PAUSE_SECONDS = 0.005
@@ -95,6 +97,7 @@ class Coordinator:
         self._transactional_id, self._group, self._beside = transactional_id, group, beside
         # How long a request is repeated; None: COORDINATION_SECONDS. Callers that have waited already set a shorter time.
         self.patience_seconds: float | None = None
+        self._milliseconds = TRANSACTION_MILLISECONDS - 1 - int(clock.token_hex(4), 16) % CHANCE_MILLISECONDS
         self._batch_bytes = BATCH_BYTES  # size of one TxnOffsetCommit; smaller after the broker has refused one
 
     @property
@@ -115,7 +118,7 @@ class Coordinator:
         """Abort an open transaction and get the next epoch; with a pair only if it is still the current one (otherwise Fenced)."""
         request = InitProducerIdRequest(
             transactional_id=self._transactional_id,
-            transaction_timeout_ms=TRANSACTION_MILLISECONDS,
+            transaction_timeout_ms=self._milliseconds,
             producer_id=identity.producer_id,
             producer_epoch=identity.epoch,
             # Before version 3 the request has no pair, so the broker would treat every holder as a new one (KIP-360).
@@ -127,12 +130,22 @@ class Coordinator:
 
     async def current(self) -> ProducerIdentity | None:
         """The pair that the coordinator has now, unchanged. None if it does not say: brokers before 3.0 cannot (KIP-664)."""
+        told = await self._described()
+        return None if told is None else ProducerIdentity(told.producer_id, told.producer_epoch)
+
+    async def is_own(self) -> bool:
+        """Whether the last init of the id was one of this Coordinator. False if the coordinator does not say."""
+        told = await self._described()
+        return told is not None and told.transaction_timeout_ms == self._milliseconds
+
+    async def _described(self) -> Any:
+        """What the coordinator shows of the id, or None."""
         with suppress(RequestNotSent, RequestLost):
             node = await self._node(TRANSACTION_COORDINATOR)
             answer = await self._connection.send(DescribeTransactionsRequest(transactional_ids=[self._transactional_id]), node)
             (told,) = answer.transaction_states
             if DESCRIBE_TRANSACTIONS.action(told.error_code) is Action.GO_ON:
-                return ProducerIdentity(told.producer_id, told.producer_epoch)
+                return told
         return None
 
     async def prove(self, identity: ProducerIdentity, *, transactions_v2: bool) -> ProducerIdentity:
