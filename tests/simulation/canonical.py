@@ -38,7 +38,8 @@ def _order(message: Any) -> None:
     for name in message._struct.fields:
         found = getattr(message, name, None)
         if isinstance(found, list) and len(found) > 1:
-            found.sort(key=_place)
+            found = sorted(found, key=_place)  # the list is the caller's
+            setattr(message, name, found)
         for one in found if isinstance(found, list) else ():
             if hasattr(one, "_struct"):
                 _order(one)

@@ -28,6 +28,7 @@ class Act(Enum):
     LATE = "the answer takes seconds"
     CRASH = "the broker does it, and fails before it answers"
     STRAY = "it sees the connection closed; the broker reads the request seconds later"
+    UNREADY = "the broker does not know yet that it leads, and refuses this request"
     KILL = "it is killed before it sends the request"
     KILL_AFTER = "it is killed when it has sent the request"
     FREEZE = "it stands still before it sends the request"
@@ -35,6 +36,7 @@ class Act(Enum):
     FAIL = "a broker fails, and comes back"
     MOVE = "partitions move to other leaders"
     LAG = "followers copy nothing for a while; then some of them lead"
+    OFFLINE = "partitions of records have no leader for a while"
     EXPIRE = "the source deletes its oldest records"
     CUT_OFF = "a broker loses the others, goes on as the leader that it was, and comes back"
 
@@ -45,10 +47,13 @@ OF_MESSAGES = {
     Act.LATE: Fate.LATE,
     Act.CRASH: Fate.CRASH,
     Act.STRAY: Fate.STRAY,
+    Act.UNREADY: Fate.UNREADY,
 }
 OF_PROCESSES = (Act.KILL, Act.KILL_AFTER, Act.FREEZE, Act.FREEZE_AFTER)
-OF_BROKERS = (Act.FAIL, Act.MOVE, Act.LAG, Act.EXPIRE, Act.CUT_OFF)
-_OF_ONE_BROKER = {*OF_MESSAGES, *OF_PROCESSES, Act.FAIL, Act.EXPIRE}
+OF_BROKERS = (Act.FAIL, Act.MOVE, Act.LAG, Act.OFFLINE, Act.EXPIRE, Act.CUT_OFF)
+# What happens at every election: Ferry overcomes it without a word.
+USUAL = frozenset({Act.UNREADY})
+_OF_ONE_BROKER = {*OF_MESSAGES, *OF_PROCESSES, Act.FAIL, Act.OFFLINE, Act.EXPIRE}
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,7 @@ _WEIGHTS = {
     Act.LATE: 1,
     Act.CRASH: 2,
     Act.STRAY: 5,
+    Act.UNREADY: 2,
     Act.KILL: 4,
     Act.KILL_AFTER: 4,
     Act.FREEZE: 4,
@@ -106,6 +112,7 @@ _WEIGHTS = {
     Act.FAIL: 3,
     Act.MOVE: 3,
     Act.LAG: 3,
+    Act.OFFLINE: 1,
     Act.EXPIRE: 2,
     Act.CUT_OFF: 0,
 }
@@ -143,6 +150,7 @@ class Faults:
             self._plan.setdefault((fault.who, fault.request, fault.nth), []).append(fault)
         self._sent: Counter[tuple[str, str]] = Counter()
         self.happened: list[Fault] = []
+        self._leaderless: list[tuple[SimulatedCluster, Partition, int]] = []  # and who led it
         self.over = False
 
     def fate(self, who: str, request: Any) -> Fate:
@@ -192,6 +200,8 @@ class Faults:
             self._world.at(self._world.now, lambda: self._expire(cluster, fault.place))
         elif fault.act is Act.LAG:
             self._world.at(self._world.now, lambda: self._lag(cluster, fault.place, fault.seconds))
+        elif fault.act is Act.OFFLINE:
+            self._world.at(self._world.now, lambda: self._take_leaders(cluster, fault.place, fault.seconds))
         elif len(brokers) > 1 or fault.act is Act.FAIL:
             node = brokers[fault.place % len(brokers)] if brokers else None
             if node is not None:
@@ -260,6 +270,22 @@ class Faults:
                 part.catch_up(node)
         cluster.state.look_at_parked()
 
+    def _take_leaders(self, cluster: SimulatedCluster, place: int, seconds: float) -> None:
+        """As when the only replica in sync has lost its disk. The last leader leads again, if nobody else does by then."""
+        for part in self._chosen(cluster, place):
+            if part.topic not in INTERNAL:
+                leader = part.led.leader
+                cluster.elect(part, NO_LEADER)
+                self._leaderless.append((cluster, part, leader))
+        self._world.after(seconds, lambda: self._give_leaders(cluster))
+
+    def _give_leaders(self, cluster: SimulatedCluster) -> None:
+        for one in [one for one in self._leaderless if one[0] is cluster and self._is_there(cluster, one[2])]:
+            self._leaderless.remove(one)
+            _, part, leader = one
+            if part.led.leader == NO_LEADER:
+                cluster.elect(part, leader)
+
     @staticmethod
     def _is_there(cluster: SimulatedCluster, node: int) -> bool:
         return cluster.state.brokers[node].up and cluster.state.brokers[node].image is None
@@ -270,3 +296,4 @@ class Faults:
         for cluster in self._clusters.values():
             for node in cluster.state.brokers:
                 self._bring_back(cluster, node)
+            self._give_leaders(cluster)

@@ -6,7 +6,7 @@ confluent-kafka's client for changes is simulated too. Threads that only tell of
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -86,7 +86,7 @@ def flow_between(source: SimulatedCluster, target: SimulatedCluster, directory: 
     return load_config(path).flows[0]
 
 
-def run_flow(flow: Flow, request: RunRequest) -> RunReport:
-    """A whole run without syncs."""
+def run_flow(flow: Flow, request: RunRequest, say: Callable[[str], None] = lambda _: None) -> RunReport:
+    """A whole run without syncs. `say`: gets what the run tells a person."""
     with open_flow(flow) as opened:
-        return copied(opened, request, lambda run: run.copy(InlineLaneRunner(), lambda _: None))
+        return copied(opened, request, lambda run: run.copy(InlineLaneRunner(), say))

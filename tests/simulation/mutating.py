@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from itertools import chain
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import NamedTuple
@@ -17,63 +18,70 @@ ROOT = Path(__file__).parents[2]
 
 
 class Mutant(NamedTuple):
-    """`rule`: the one that is missing. `edits`: old and new text of the module."""
+    """`rule`: the one that is missing. `edits`: old and new text of the module. `beside`: edits of other modules, by name, for rules that
+    hold in each other's place. `harm`: what must be seen, if another rule would stop the run in time; empty: anything."""
 
     name: str
     rule: str
     module: str
     edits: tuple[tuple[str, str], ...]
+    beside: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    harm: str = ""
 
     @property
-    def path(self) -> Path:
-        return ROOT / "include" / f"{self.module.replace('.', '/')}.py"
+    def modules(self) -> dict[str, tuple[tuple[str, str], ...]]:
+        """The edits of each module."""
+        return {self.module: self.edits, **dict(self.beside)}
 
 
 class _Mutated(SourceFileLoader):
     """Compiles a module with the text of a mutant."""
 
-    def __init__(self, mutant: Mutant, path: str) -> None:
-        super().__init__(mutant.module, path)
+    def __init__(self, mutant: Mutant, module: str, path: str) -> None:
+        super().__init__(module, path)
         self._mutant = mutant
 
     def get_code(self, _: str) -> CodeType:
-        return compile(text_of(self._mutant), str(self._mutant.path), "exec")
+        return compile(text_of(self._mutant, self.name), self.path, "exec")
 
 
-def text_of(mutant: Mutant) -> str:
-    """The module's text without the rule. ValueError if the module has not the old text exactly once."""
-    text = mutant.path.read_text(encoding="utf-8")
-    for old, new in mutant.edits:
+def text_of(mutant: Mutant, module: str) -> str:
+    """A module's text without the rule. ValueError if the module has not the old text exactly once."""
+    path = ROOT / "include" / f"{module.replace('.', '/')}.py"
+    text = path.read_text(encoding="utf-8")
+    for old, new in mutant.modules[module]:
         if text.count(old) != 1:
-            raise ValueError(f"{mutant.name}: {mutant.path.name} has this {text.count(old)} times: {old}")
+            raise ValueError(f"{mutant.name}: {path.name} has this {text.count(old)} times: {old}")
         text = text.replace(old, new)
     return text
 
 
 class _Finder(MetaPathFinder):
-    """Finds one module in the form of a mutant."""
+    """Finds the modules of a mutant."""
 
     def __init__(self, mutant: Mutant) -> None:
         self._mutant = mutant
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name != self._mutant.module:
+        if name not in self._mutant.modules:
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.origin is not None:
-            spec.loader = _Mutated(self._mutant, spec.origin)
+            spec.loader = _Mutated(self._mutant, name, spec.origin)
         return spec
 
 
 def first_found(mutant: Mutant, first: int, seeds: int) -> tuple[int, str] | None:
-    """How many seeds it took, and what does not hold then; None: none of them found it. Call it in a new process."""
-    assert mutant.module not in sys.modules
+    """How many seeds it took (0: a scene did), and what does not hold then; None: nothing found it. Call it in a new process."""
+    assert sys.modules.keys().isdisjoint(mutant.modules)
     sys.meta_path.insert(0, _Finder(mutant))
     from tests.simulation.playing import play  # noqa: PLC0415 - only now: it loads the mutant
+    from tests.simulation.scenes import SCENES  # noqa: PLC0415 - likewise
     from tests.simulation.themes import drawn  # noqa: PLC0415 - likewise
 
-    for seed in range(first, first + seeds):
-        problems = play(drawn(seed)).problems
+    scenes = ((0, scene) for scene in SCENES.get(mutant.name, ()))
+    for number, scenario in chain(scenes, ((seed - first + 1, drawn(seed)) for seed in range(first, first + seeds))):
+        problems = [problem for problem in play(scenario).problems if mutant.harm in problem]
         if problems:
-            return seed - first + 1, problems[0]
+            return number, problems[0]
     return None

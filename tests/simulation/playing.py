@@ -17,10 +17,11 @@ from typing import Any
 
 from kafka.protocol.producer import InitProducerIdRequest
 from tests.simulation.cluster import SimulatedCluster
-from tests.simulation.faults import Fault, Faults
+from tests.simulation.faults import OF_BROKERS, USUAL, Act, Fault, Faults
 from tests.simulation.ferry_in_a_world import entered, flow_between, run_flow
 from tests.simulation.oracles import Copy, committed, log_of, receipts, violations, wanted
 from tests.simulation.processes import Process
+from tests.simulation.releases import Release
 from tests.simulation.scenario import Kind, Round, Scenario
 from tests.simulation.state import Settings
 from tests.simulation.wires import STRAY_SECONDS
@@ -40,6 +41,12 @@ HEALED = 20.0
 LAST_RUNS = 8
 # Of two requests that are sent within this time, in seconds, either may be the first at the broker.
 SOON = 0.01
+# A run that nothing holds up learns so soon that another one has taken the flow.
+KNOWN = 0.5
+# The largest batch of a narrow topic, in bytes: about five records.
+SMALL_BATCH = 250
+# Older releases have no such feature.
+KNOWS_TRANSACTION_VERSION = (4, 0)
 
 
 @dataclass
@@ -61,7 +68,7 @@ def _flow(source_brokers: int, target_brokers: int) -> Flow:
         return flow_between(source, target, Path(directory), *lines)
 
 
-def _cluster(name: str, brokers: int, transaction_version: int = 2) -> SimulatedCluster:
+def _cluster(name: str, brokers: int, transaction_version: int = 2, release: Release = (4, 3)) -> SimulatedCluster:
     return SimulatedCluster(
         Settings(
             cluster_id=name,
@@ -69,7 +76,8 @@ def _cluster(name: str, brokers: int, transaction_version: int = 2) -> Simulated
             seed=0 if name == "source" else 1,
             brokers=tuple(range(1, brokers + 1)),
             state_replicas=min(3, brokers),
-            transaction_version=transaction_version,
+            release=release,
+            transaction_version=transaction_version if release >= KNOWS_TRANSACTION_VERSION else 0,
         )
     )
 
@@ -81,10 +89,11 @@ class Play:
         self.scenario, self.problems = scenario, list[str]()
         self.world = World(scenario.seed, mishaps=scenario.mishaps)
         self.source = _cluster("source", scenario.source_brokers)
-        self.target = _cluster("target", scenario.target_brokers, scenario.transaction_version)
+        self.target = _cluster("target", scenario.target_brokers, scenario.transaction_version, scenario.release)
         for cluster in (self.source, self.target):
             self.world.add(cluster)
-        self.source.create_topic(TOPIC, scenario.partitions, min(3, scenario.source_brokers))
+        own = {"max_message_bytes": str(SMALL_BATCH)} if scenario.narrow else {}
+        self.source.create_topic(TOPIC, scenario.partitions, min(3, scenario.source_brokers), **own)
         flow = replace(_flow(scenario.source_brokers, scenario.target_brokers), exactly_once=scenario.exactly_once)
         self.flow = replace(flow, memory_bytes=6_000, transaction_bytes=400) if scenario.small else flow
         self.copy = Copy(self.flow, self.source, self.target, TOPIC)
@@ -93,6 +102,8 @@ class Play:
         self._mishap, self.world.fate = self.world.fate, self._fate
         self._took: dict[str, float] = {}  # when a process asked for the flow's id
         self._has_lanes: set[str] = set()
+        self._holder = "", 0.0  # who asked for the flow's id last, and when
+        self._tried_again: list[str] = []  # what runs say about lanes that they have lost
         self._follow: set[str] = set()  # processes that may take the flow again
         self._tries: dict[str, list[Process]] = {}  # processes by run id
 
@@ -107,10 +118,22 @@ class Play:
 
     def _note_taking(self, who: str, request: InitProducerIdRequest) -> None:
         """Remember when a process asked for the flow's id, for the last time before it asked for lanes."""
+        if request.transactional_id and request.producer_id < 0:
+            self._note_holder(who, request)
         if not str(request.transactional_id).endswith("-run"):
             self._has_lanes.add(who)
         elif who not in self._has_lanes and request.producer_id < 0:
             self._took[who] = self.world.now
+
+    def _note_holder(self, who: str, request: InitProducerIdRequest) -> None:
+        """A process takes an id. Lanes belong to the run that has taken the flow last."""
+        if str(request.transactional_id).endswith("-run"):
+            self._holder = who, self.world.now
+            return
+        holder, since = self._holder
+        disturbed = self.scenario.mishaps or any(one.who == who or one.act in {*OF_BROKERS, Act.CRASH} for one in self.faults.happened)
+        if holder != who and self.world.now - since > KNOWN and not disturbed:
+            self.problems.append(f"{who} takes a lane, although {holder} has held the flow for {self.world.now - since:.1f} s")
 
     def play(self) -> Outcome:
         with entered(self.world, framed=self.scenario.framed), self._crashes_told():
@@ -158,10 +181,15 @@ class Play:
     def _start(self, name: str, request: RunRequest, lanes: int | None = None) -> Process:
         self.world.note(f"{name} begins, with run id {request.run_id}")
         stable = [log_of(part).stable_end for part in self.source.topic(TOPIC).partitions]
-        process = self.world.begin(name, lambda: run_flow(replace(self.flow, lanes=lanes), request))
+        process = self.world.begin(name, lambda: run_flow(replace(self.flow, lanes=lanes), request, partial(self._hear, name)))
         self._tries.setdefault(request.run_id, []).append(process)
         process.changed = lambda: self._changed(process, request, stable)
         return process
+
+    def _hear(self, name: str, text: str) -> None:
+        self.world.note(f"{name} says: {text}")
+        if text.startswith("trying"):
+            self._tried_again.append(text)
 
     def _changed(self, process: Process, request: RunRequest, stable: list[int]) -> None:
         """It has ended, was killed, or stands still."""
@@ -196,6 +224,9 @@ class Play:
                 due = [record for record in wanted(source, known) if record.offset < end]
                 if len(committed(target)) < len(due):
                     self.problems.append(f"{name} reports success, but {self.copy.remote}-{target.index} lacks records")
+                reached = max((one.upstream_end for one in known if (one.topic, one.partition) == source.key), default=0)
+                if reached < end:
+                    self.problems.append(f"{name} reports success, but the receipts of {TOPIC}-{source.index} end at {reached}, not {end}")
 
     def _taken_over(self, process: Process) -> None:
         """A run says that another one has taken the flow over: then a newer one was there. What a dead one sent may come late."""
@@ -233,8 +264,10 @@ class Play:
         self.world.sleep(STRAY_SECONDS)
         self.problems += violations(self.copy)
         alone = all(entry.beside is None for entry in self.scenario.rounds)
-        if alone and not self.faults.happened and not self.scenario.mishaps:
-            self.problems += [f"without any fault Ferry warns: {text}" for text in self.world.warnings]
+        usual = all(fault.act in USUAL for fault in self.faults.happened)
+        if alone and usual and not self.scenario.mishaps:
+            self.problems += [f"without a fault Ferry warns: {text}" for text in self.world.warnings]
+            self.problems += [f"without a fault Ferry loses a lane: {text}" for text in self._tried_again]
         if self.scenario.goes_on and not self.problems:
             self.writer.write([Write(partition, 1) for partition in range(self.scenario.partitions)])
             self._copy_rest("after")

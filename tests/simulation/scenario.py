@@ -10,7 +10,11 @@ from enum import Enum
 from random import Random
 
 from tests.simulation.faults import Fault, drawn_fault
+from tests.simulation.releases import Release
 from tests.simulation.writing import Write
+
+# Before 3.6 the leader of a partition does not ask the coordinator whether it is in the transaction.
+OLD: Release = (2, 8)
 
 
 class Kind(Enum):
@@ -50,16 +54,20 @@ class Scenario:
     source_brokers: int = 1
     target_brokers: int = 1
     transaction_version: int = 2
+    release: Release = (4, 3)  # of the target
     exactly_once: bool = True
     small: bool = False  # small fetches and transactions, so that a run has many
+    narrow: bool = False  # a batch holds few records, so that a transaction has many batches
     mishaps: float = 0.0
     goes_on: bool = True  # whether one more run copies more records at the end
     framed: bool = False  # whether connections carry bytes; nothing else differs
 
     def __str__(self) -> str:
         mode = f"transaction.version {self.transaction_version}" if self.exactly_once else "without transactions"
+        mode = f"Kafka {'.'.join(map(str, self.release))}, {mode}"
         brokers = f"{self.source_brokers} and {self.target_brokers} brokers"
-        head = f"seed {self.seed}: {brokers}, {self.partitions} partitions, {mode}{', small transactions' if self.small else ''}"
+        sizes = [text for text, is_so in ((", small transactions", self.small), (", small batches", self.narrow)) if is_so]
+        head = f"seed {self.seed}: {brokers}, {self.partitions} partitions, {mode}{''.join(sizes)}"
         mishaps = [f"  mishaps: {self.mishaps}"] if self.mishaps else []
         return "\n".join([head, *(f"  {one}" for one in self.rounds), *(f"  fault: {one}" for one in self.faults), *mishaps])
 
@@ -75,7 +83,7 @@ def usual(chance: Random, seed: int) -> Scenario:
         lanes = chance.choice((None, 1, 1, 2, 2, 3))
         rounds.append(replace(_round(chance, run, partitions, 6 if small else 3), lanes=lanes))
     names = [f"run-{place}" for place in range(len(rounds))]
-    count = chance.choice((1, 1, 2, 2, 3, 4))
+    count = chance.choice((0, 1, 1, 2, 2, 3, 4))
     return Scenario(
         seed,
         tuple(rounds),
@@ -84,6 +92,8 @@ def usual(chance: Random, seed: int) -> Scenario:
         source_brokers=chance.choice((1, 1, 3)) if brokers > 1 else 1,
         target_brokers=brokers,
         transaction_version=protocol,
+        release=OLD if protocol == 1 and chance.random() < 0.3 else (4, 3),
+        narrow=chance.random() < 0.3,
         exactly_once=exactly_once,
         small=small,
         mishaps=chance.choice((0.0, 0.0, 0.0, 0.01)),

@@ -48,6 +48,8 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
         less += [replace(entry, lanes=None)] if entry.lanes is not None else []
         for one in less:
             yield replace(scenario, rounds=(*scenario.rounds[:place], one, *scenario.rounds[place + 1 :]))
+    if scenario.narrow:
+        yield replace(scenario, narrow=False)
     if scenario.small:
         yield replace(scenario, small=False)
 

@@ -59,6 +59,7 @@ class Broker:
         self.node, self.host, self.port = node, "127.0.0.1", port
         self.up = True
         self.image: Image | None = None
+        self.unready = False  # it does not know yet what it leads
         self.throttle = 0  # ms that quotas ask for in all answers
 
 
@@ -192,6 +193,8 @@ class ClusterState:
             return Code.NOT_LEADER_OR_FOLLOWER
         if broker.node in partition.offline:
             return Code.KAFKA_STORAGE_ERROR
+        if broker.unready:
+            return Code.NOT_LEADER_OR_FOLLOWER
         if epoch >= 0 and epoch != led.epoch:
             return Code.FENCED_LEADER_EPOCH if epoch < led.epoch else Code.UNKNOWN_LEADER_EPOCH
         return Code.NOT_LEADER_OR_FOLLOWER if leader_only and led.leader != broker.node else Code.NONE

@@ -130,7 +130,11 @@ class WorldTransport:
             self._lose()
             return
         self._world.note(lambda: f"{self._who} to {self._where}: {told(request)}")
-        self._cluster.submit(request, self._node).then(lambda reply: self._answered(number, request, reply, fate))
+        broker = self._cluster.state.brokers[self._node]
+        broker.unready = fate is Fate.UNREADY
+        reply = self._cluster.submit(request, self._node)
+        broker.unready = False
+        reply.then(lambda reply: self._answered(number, request, reply, fate))
 
     def _answered(self, number: int, request: Any, reply: Reply, fate: Fate) -> None:
         self._busy = False

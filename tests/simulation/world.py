@@ -31,6 +31,14 @@ AGAIN = 0.05
 LOOK = 10.0
 
 
+# No world of a seed has a tenth of so many events.
+MOST_EVENTS = 50_000
+
+
+class TooMuchHappens(AssertionError):
+    """Something goes on without end."""
+
+
 class NothingHappens(AssertionError):
     """Somebody waits without end, and nothing is left to happen."""
 
@@ -43,6 +51,7 @@ class Fate(Enum):
     UNANSWERED = "the broker does it, and the connection is closed before the answer"
     LATE = "the answer takes seconds"
     CRASH = "the broker does it, and fails before it answers"
+    UNREADY = "the broker does not know yet that it leads, and refuses what only a leader does"
     STRAY = "the client sees the connection closed; the broker reads the request, and what follows it, seconds later"
 
 
@@ -127,7 +136,9 @@ class World:
         self._look_at_clusters()
         until = None if seconds is None else self.now + seconds
         if self._events and (until is None or self._events[0][0] <= until):
-            moment, _, act = heapq.heappop(self._events)
+            moment, number, act = heapq.heappop(self._events)
+            if number > MOST_EVENTS:
+                raise TooMuchHappens(f"at {self.now - BEGIN / 1_000:.3f} s")
             self._move(moment)
             act()
         elif until is None:

@@ -1,0 +1,51 @@
+"""Scenarios by hand, by the name of the mutant that they find: what harms it needs too many things at a time for the seeds of a series.
+
+Unchanged Ferry passes all of them.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from tests.simulation.faults import Act, Fault
+from tests.simulation.scenario import OLD, Kind, Round, Scenario
+from tests.simulation.writing import Write
+
+
+def _writes(count: int, records: int, partitions: int) -> tuple[Write, ...]:
+    return tuple(Write(number % partitions, records) for number in range(count))
+
+
+def _late_commit(seed: int, produce: int) -> Scenario:
+    """A commit is read late: in the middle of the next transaction, which has the same epoch. Then more records of that one come."""
+    faults = (Fault(Act.STRAY, "run-0", "EndTxn commit lane", 1), Fault(Act.LATE, "run-0", "Produce lane", produce))
+    rounds = (Round(0, Kind.BOUNDED, _writes(24, 3, 1), lanes=1),)
+    return Scenario(seed, rounds, faults, partitions=1, transaction_version=1, small=True, narrow=True)
+
+
+def _late_positions(seed: int) -> Scenario:
+    """Positions are read late, in a transaction that has none for the same partition. The broker does not ask the coordinator."""
+    rounds = (Round(0, Kind.BOUNDED, _writes(16, 3, 2), lanes=1),)
+    faults = (Fault(Act.STRAY, "run-0", "TxnOffsetCommit", 1),)
+    return Scenario(seed, rounds, faults, transaction_version=1, release=OLD, small=True, narrow=True)
+
+
+def _taken_back_late(seed: int, refresh: int, init: int) -> Scenario:
+    """A run loses its only lane, proves that it holds the flow, and stands still. Meanwhile another run gives the partitions to two lanes,
+    and stands still too. The older run goes on first."""
+    faults = (
+        Fault(Act.UNANSWERED, "run-0", "Metadata", refresh),  # of its lane, which ends
+        Fault(Act.FREEZE, "run-0", "InitProducerId lane", init, seconds=3.0),
+        Fault(Act.FREEZE, "run-1", "Produce lane", 1, seconds=6.0),
+    )
+    rounds = (Round(0, Kind.BOUNDED, _writes(30, 3, 2), lanes=1), Round(1, Kind.BOUNDED, _writes(4, 2, 2), lanes=2))
+    return Scenario(seed, rounds, faults, partitions=2, small=True)
+
+
+_TAKEN_BACK = tuple(_taken_back_late(1, refresh, init) for refresh, init in product(range(18, 22), (4, 5)))
+SCENES = {
+    "commit-sent-again": tuple(_late_commit(seed, produce) for seed, produce in product(range(3), range(5, 8))),
+    "positions-sent-again": tuple(map(_late_positions, range(6))),
+    "no-proof-after-taking": _TAKEN_BACK,
+    "no-comparison": _TAKEN_BACK,
+}
