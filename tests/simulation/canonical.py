@@ -5,6 +5,7 @@ A broker gives the same answers in another order then, and Ferry would go on in 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeProducersRequest
@@ -35,14 +36,21 @@ def in_order(request: Any) -> None:
 
 
 def _order(message: Any) -> None:
-    for name in message._struct.fields:
-        found = getattr(message, name, None)
-        if isinstance(found, list) and len(found) > 1:
-            found = sorted(found, key=_place)  # the list is the caller's
-            setattr(message, name, found)
-        for one in found if isinstance(found, list) else ():
-            if hasattr(one, "_struct"):
-                _order(one)
+    for name in _lists_of(type(message)):
+        found = getattr(message, name)
+        if found and isinstance(found, list):
+            if len(found) > 1:
+                found = sorted(found, key=_place)  # the list is the caller's
+                setattr(message, name, found)
+            if hasattr(found[0], "_struct"):
+                for one in found:
+                    _order(one)
+
+
+@cache
+def _lists_of(kind: Any) -> tuple[str, ...]:
+    """The fields of a message that hold several values."""
+    return tuple(name for name, field in kind._struct.fields.items() if field.is_array())
 
 
 def _place(entry: Any) -> tuple[str, int, str]:

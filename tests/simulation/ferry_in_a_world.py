@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.simulation import shortcuts
 from tests.simulation.admin_client import WorldAdminClient
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.framed import FramedTransport
@@ -27,6 +28,9 @@ from ferry.copying.signals import StopSignals
 from ferry.ledger.open_flow import open_flow
 from ferry.ledger.run_report import RunReport
 from ferry.pipeline.run import copied
+
+# The level of kafka-python's logs.
+SILENT = logging.CRITICAL + 1
 
 
 class _ToTrace(logging.Handler):
@@ -47,6 +51,7 @@ def entered(world: World, *, framed: bool = False) -> Iterator[None]:
     """Inside, this process is in the world. At its end, whatever still runs there is killed. `framed`: connections carry bytes."""
     handler, log = _ToTrace(world), logging.getLogger("ferry")
     with pytest.MonkeyPatch.context() as patch:
+        shortcuts.take(patch)
         connect_to(world, patch, FramedTransport if framed else None)
         put_in_place(world, patch)
         patch.setattr(cluster_admin, "AdminClient", partial(WorldAdminClient, world))
@@ -55,13 +60,15 @@ def entered(world: World, *, framed: bool = False) -> Iterator[None]:
         patch.setattr(log, "propagate", False)
         log.addHandler(handler)
         kafka, level = logging.getLogger("kafka"), logging.getLogger("kafka").level
-        kafka.setLevel(logging.CRITICAL + 1)
+        if level != SILENT:  # a change is slow
+            kafka.setLevel(SILENT)
         try:
             yield
         finally:
             world.end()
             log.removeHandler(handler)
-            kafka.setLevel(level)
+            if level != SILENT:
+                kafka.setLevel(level)
 
 
 def flow_between(source: SimulatedCluster, target: SimulatedCluster, directory: Path, *lines: str) -> Flow:

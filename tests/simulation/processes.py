@@ -27,7 +27,7 @@ class Process:
     def __init__(self, world: World, name: str, work: Callable[[], Any]) -> None:
         self.name, self._world, self._work = name, world, work
         self.began, self.over = world.now, 0.0
-        self.ended = self.killed = self.frozen = False
+        self.alive, self.ended, self.killed, self.frozen = True, False, False, False
         self.result: Any = None
         self.problem: BaseException | None = None
         self.cut: list[Callable[[], None]] = []  # what to do with its connections when it is killed
@@ -40,10 +40,6 @@ class Process:
         self._greenlet = greenlet(self._run, parent=world.hub)
         world.at(world.now, lambda: self._wake(0))
 
-    @property
-    def alive(self) -> bool:
-        return not (self.ended or self.killed)
-
     def _run(self) -> None:
         try:
             self.result = self._work()
@@ -52,7 +48,7 @@ class Process:
         except Exception as problem:  # noqa: BLE001 - whoever has started it looks at it
             self.problem = problem
         self._post()
-        self.ended, self.over = True, self.over if self.killed else self._world.now
+        self.alive, self.ended, self.over = False, True, self.over if self.killed else self._world.now
         self.cut.clear()
         self._world.at(self._world.now, self.changed)
 
@@ -72,9 +68,10 @@ class Process:
 
     def _post(self) -> None:
         """Let leave what was sent in this turn, all at the same moment: in the order of addresses, because Ferry's may be that of a set."""
-        outbox, self.outbox = sorted(self.outbox, key=itemgetter(0)), []
-        for _, send in outbox:
-            send()
+        if self.outbox:
+            outbox, self.outbox = sorted(self.outbox, key=itemgetter(0)), []
+            for _, send in outbox:
+                send()
 
     def tell(self, act: Callable[[], None]) -> None:
         """A message has come; the process does `act` when it listens."""
@@ -115,7 +112,7 @@ class Process:
         """End at once. If it runs now, it leaves its blocks at its next wait."""
         if not self.alive:
             return
-        self.killed, self.over = True, self._world.now
+        self.alive, self.killed, self.over = False, True, self._world.now
         self._world.note(f"{self.name} is killed")
         self._world.at(self._world.now, self.changed)
         for cut in self.cut:

@@ -205,6 +205,8 @@ class ClusterState:
 
     def look_at_parked(self) -> None:
         """Something has changed: make a step of each request that can be answered now."""
+        if not self.parked:
+            return
         for parked in self.parked:
             if not parked.queued and (parked.due <= self.now or parked.ready()):
                 parked.queued = True

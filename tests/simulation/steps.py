@@ -25,22 +25,23 @@ class StepKind(Enum):
 
 
 class Step:
-    """`run` says whether it is done; if not, it must wait longer. `timed`: whether the caller has decided when."""
+    """`run` says whether it is done; if not, it must wait longer."""
 
-    __slots__ = ("about", "kind", "run", "timed")
+    __slots__ = ("about", "kind", "run")
 
     def __init__(self, kind: StepKind, about: str, run: Callable[[], bool]) -> None:
-        self.kind, self.about, self.run, self.timed = kind, about, run, False
+        self.kind, self.about, self.run = kind, about, run
 
     def __repr__(self) -> str:
         return f"<{self.kind.name} {self.about}>"
 
 
 class Steps:
-    """The steps that wait, in the order in which they came."""
+    """The steps that wait, in the order in which they came. `new`: those of which the caller has not decided when they run."""
 
     def __init__(self) -> None:
         self._waiting: list[Step] = []
+        self.new: list[Step] = []
 
     def __iter__(self) -> Iterator[Step]:
         return iter(tuple(self._waiting))
@@ -50,6 +51,7 @@ class Steps:
 
     def add(self, kind: StepKind, about: str, run: Callable[[], bool]) -> None:
         self._waiting.append(Step(kind, about, run))
+        self.new.append(self._waiting[-1])
 
     def run(self, step: Step) -> bool:
         """Run one of the steps; whether it is done."""

@@ -62,7 +62,7 @@ class World:
         self.chance, self.mishaps = Random(seed), mishaps
         self.now = BEGIN / 1_000
         self.clusters: dict[tuple[str, int], tuple[SimulatedCluster, int]] = {}
-        self.trace: list[tuple[float, Callable[[], str]]] = []  # what has happened, and when
+        self.trace: list[tuple[float, str | Callable[[], str]]] = []  # what has happened, and when
         self.warnings: list[str] = []  # of Ferry
         self.hung_up: dict[tuple[int, int], list[Callable[[], None]]] = {}  # how to close the connections, by cluster and broker
         self.fate: Callable[[str, Any], Fate] = self._mishap  # of a request, by the name of the process that sends it
@@ -102,11 +102,11 @@ class World:
 
     def note(self, text: str | Callable[[], str]) -> None:
         """Add a line to the trace. A function gives the text when somebody reads it."""
-        self.trace.append((self.now - BEGIN / 1_000, text if callable(text) else lambda: text))
+        self.trace.append((self.now - BEGIN / 1_000, text))
 
     def lines(self) -> list[str]:
         """The trace as text, with the seconds since the beginning."""
-        return [f"{moment:.6f} {text()}" for moment, text in self.trace]
+        return [f"{moment:.6f} {text if isinstance(text, str) else text()}" for moment, text in self.trace]
 
     def at(self, moment: float, act: Callable[[], None]) -> None:
         """Do something then, or now if that is over."""
@@ -167,21 +167,26 @@ class World:
         for process in self.processes:
             process.kill()
 
+    def forget(self) -> None:
+        """Drop all that it holds: without this, the garbage collector would have to find it. Nobody may use it afterwards."""
+        vars(self).clear()
+
     def _move(self, moment: float) -> None:
         self.now = max(self.now, moment)
         milliseconds = int(self.now * 1_000)
         for cluster in self._all:
-            if cluster.now < milliseconds:
+            if cluster.state.now < milliseconds:
                 cluster.advance(milliseconds)
 
     def _look_at_clusters(self) -> None:
         """Draw times for steps that are new, and remember when requests that wait are due."""
         for cluster in self._all:
-            for step in cluster.steps:
-                if not step.timed:
-                    step.timed = True
+            state = cluster.state
+            if state.steps.new:
+                new, state.steps.new = state.steps.new, []
+                for step in new:
                     self.after(self.chance.random() * self._step, partial(self._run, cluster, step))
-            for parked in cluster.state.parked:
+            for parked in state.parked:
                 if not parked.timed:
                     parked.timed = True
                     self.at(parked.due / 1_000, lambda: None)
