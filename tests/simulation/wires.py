@@ -197,19 +197,18 @@ class WorldTransport:
 class WorldConnections(connections._Connections):
     """Ferry's connections, over a world's transports."""
 
-    world: World
-
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
-        await self._net.sleep(self.world.delay())
-        found = self.world.clusters.get((node.host, node.port))
+        world: World = self._net._selector.world
+        await self._net.sleep(world.delay())
+        found = world.clusters.get((node.host, node.port))
         if found is None or not found[0].state.brokers[found[1]].up:
             raise kafka_errors.KafkaConnectionError("Connection refused")
         self._reached = True
-        return WorldTransport(self.world, node.host, node.port)
+        return WorldTransport(world, node.host, node.port)
 
 
-def connect_to(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every new connection and event loop of this process be in the world."""
+def connect_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let new connections of this process be in the world of their event loop."""
     monkeypatch.setattr(kafka.net.selector, "socket", NoSockets)
     monkeypatch.setattr(kafka.net.connection, "KafkaProtocol", MessageParser)
-    monkeypatch.setattr(connections, "_Connections", type("OfThisWorld", (WorldConnections,), {"world": world}))
+    monkeypatch.setattr(connections, "_Connections", WorldConnections)
