@@ -44,8 +44,8 @@ def test_a_group_is_held_up_while_it_has_a_member_on_the_target(lab: Lab) -> Non
             commit_offsets(lab.source.client_settings(), group, {(topic, 0): 15})
         health, (reason,) = run()
         assert health == Health.LAGGING
-        why = f"group {busy}, because it has 1 member on {flow.target.alias} (client id forgotten on 127.0.0.1), and only groups"
-        assert reason.startswith(f"1 group not synced: {why} without members are written; after a failover, such a group goes on at ")
+        why = f"group {busy}, because it has 1 member on {flow.target.alias} (client id forgotten on 127.0.0.1), and Ferry writes"
+        assert reason.startswith(f"1 group not synced: {why} only groups without members; after a failover, such a group goes on at ")
     finally:
         member.close()
     assert run() == (Health.HEALTHY, [])

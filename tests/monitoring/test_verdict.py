@@ -496,7 +496,8 @@ def test_status_says_once_what_is_true_of_all_stopped_partitions() -> None:
 
 def test_status_says_until_when_a_run_follows() -> None:
     since, until = "2027-01-15T07:57:00+00:00", "2027-01-15T08:05:00+00:00"
-    known, told = seen(following={"run_id": "r1", "since": since, "until": until}), f"A->B follows since {since} until {until}; "
+    known = seen(following={"run_id": "r1", "since": since, "until": until})
+    told = "A->B follows since 2027-01-15 07:57 UTC until 2027-01-15 08:05 UTC (ferry.follow.seconds, or as it was started); "
     for more, after in (
         ({}, "then no run is due: the flow has no schedule"),
         ({"next_due": NOW + 7_200}, "then records wait for the next run 2027-01-15 10:00 UTC, in 2 h"),

@@ -13,9 +13,10 @@ from rich.filesize import decimal
 from ferry.cli.output import Part, Prose
 from ferry.errors import count_of, offsets_of, some_of, span, time_text
 from ferry.monitoring.runs import told_gone
-from ferry.monitoring.schedule import told_after
+from ferry.monitoring.schedule import minute, told_after
 from ferry.monitoring.verdict import Step, verdict_of
 from ferry.pipeline.tables import Table, left_out_lines
+from ferry.wire.strict_json import parse_time
 
 if TYPE_CHECKING:
     from ferry.monitoring.health import FlowHealth
@@ -118,7 +119,8 @@ def _notes(found: FlowHealth, told: str, now: float, *, every: bool) -> Iterator
     """`told`: what the verdict says."""
     if found.following is not None:
         since, until = found.following["since"], found.following["until"]
-        yield f"{found.flow} follows since {since} until {until}; {told_after(until, found.next_due, now, on_arrival=found.on_arrival)}"
+        when = f"since {minute(parse_time(since))} until {minute(parse_time(until))} (ferry.follow.seconds, or as it was started)"
+        yield f"{found.flow} follows {when}; {told_after(until, found.next_due, now, on_arrival=found.on_arrival)}"
     if found.gone is not None:
         yield told_gone(found.gone)
     if found.stage_since:

@@ -130,7 +130,7 @@ function Card({ flow, go, again }) {
       ${totals && html`<span class="muted extent">${plural(totals.topics, "topic")}, ${plural(totals.partitions, "partition")}${flow.schedule ? html`, runs <code>${flow.schedule}</code>` : ", no schedule"}${flow.next_run && `, ${flow.next_run}`}</span>`}</div>
     <${Trouble} document=${flow.problem ? flow : null} again=${again} />
     <${Run} flow=${flow} progress=${progress} again=${again} />
-    ${since && flow.after_it && html`<p>It follows until <${Clock} at=${flow.under_way.until} />; ${flow.after_it}.</p>`}
+    ${since && flow.after_it && html`<p>It follows until <${Clock} at=${flow.under_way.until} /> (<code>ferry.follow.seconds</code>, or as it was started); ${flow.after_it}.</p>`}
     <${Why} flow=${flow} reasons=${reasons} go=${go} again=${again} />
     <dl class=${`tiles ${gone ? "old" : ""} ${reasons.length ? "after" : ""}`}>
       ${gone && totals && html`<${Unread} flow=${flow} />`}
