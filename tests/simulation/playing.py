@@ -215,11 +215,11 @@ class Play:
         if report.superseded or report.taken_over is not None:
             self._taken_over(process)
         tries = [other for other in self._tries[request.run_id] if other is not process and (other.alive or other.over > process.began)]
-        told = sum(receipt.counters.records for receipt in receipts(self.copy) if receipt.run_id == request.run_id)
+        known = receipts(self.copy)
+        told = sum(receipt.counters.records for receipt in known if receipt.run_id == request.run_id)
         if told != report.records and not tries:  # another try at the same time may go on copying
             self.problems.append(f"{name} reports {report.records} records, and its receipts {told}")
         if report.exit_code is ExitCode.DONE and report.taken_over is None and not request.backfill:
-            known = receipts(self.copy)
             for (source, target), end in zip(self.copy.partitions(), stable, strict=True):
                 due = [record for record in wanted(source, known) if record.offset < end]
                 if len(committed(target)) < len(due):

@@ -18,7 +18,7 @@ MOST_LOOKS = 100_000
 
 class WorldSelector(selectors.BaseSelector):
     def __init__(self, world: World) -> None:
-        self._world, self._keys = world, dict[Any, selectors.SelectorKey]()
+        self.world, self._keys = world, dict[Any, selectors.SelectorKey]()
         self._looks, self._looked = 0, 0.0
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
@@ -37,14 +37,14 @@ class WorldSelector(selectors.BaseSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Nothing is ever ready. A wait of no time lets nobody else go on."""
         if timeout != 0:
-            self._world.wait(timeout)
+            self.world.wait(timeout)
             return []
-        if self._world.now > self._looked + 1.0:
-            self._looks, self._looked = 0, self._world.now
+        if self.world.now > self._looked + 1.0:
+            self._looks, self._looked = 0, self.world.now
         self._looks += 1
         assert self._looks < MOST_LOOKS, "an event loop looks without end"
         if self._looks % LOOKS == 0:
-            self._world.wait(LEAST_SECONDS)
+            self.world.wait(LEAST_SECONDS)
         return []
 
 

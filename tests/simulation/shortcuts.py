@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
-from types import CoroutineType, FunctionType, GeneratorType, MemberDescriptorType, MethodType
+from types import CoroutineType, FunctionType, GeneratorType, MemberDescriptorType
 from typing import Any
 
 import kafka.net.selector
@@ -19,7 +20,7 @@ from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.data_container import DataContainer
 
 _NOT_GIVEN: Any = object()
-_OF_UNSET = DataContainer.__getattr__
+_DEFERRED = inspect.CO_GENERATOR | inspect.CO_COROUTINE
 
 
 @cache
@@ -42,7 +43,7 @@ def _maker(kind: Any, version: int | None) -> Callable[..., None]:
         keywords.append(f"{name}=NOT_GIVEN")
         lines += [f"if {name} is not NOT_GIVEN:", f" self.{name} = {name}"]
         lines += [f" self.tags = (self.tags or set()) | {{{name!r}}}"] if is_tagged else []
-        lines += [f"elif True: self.{name} = usual_{name}"] if is_there else []
+        lines += [f"else: self.{name} = usual_{name}"] if is_there else []
     exec("\n ".join([f"def make(self, {', '.join(keywords)}):", *lines]), names)  # noqa: S102 - as dataclasses do
     made: Callable[..., None] = names["make"]
     return made
@@ -59,13 +60,20 @@ def _make(message: Any, *places: Any, version: int | None = None, **given: Any) 
 
 @cache
 def _defaults(kind: Any) -> dict[str, Any]:
-    return {name: field.default for name, field in kind._struct.fields.items() if not field.is_struct()}
+    """Of all fields that have one."""
+    found = {}
+    for name, field in kind._struct.fields.items():
+        with suppress(NotImplementedError):
+            found[name] = field.default
+    return found
 
 
 def _default(message: Any, name: str) -> Any:
     """Stands for `__getattr__`, which is asked for fields that are not set."""
-    found = _defaults(type(message)).get(name, _NOT_GIVEN)
-    return _OF_UNSET(message, name) if found is _NOT_GIVEN else found
+    try:
+        return _defaults(type(message))[name]
+    except KeyError:
+        raise AttributeError(name) from None
 
 
 @cache
@@ -81,19 +89,28 @@ def _copied(message: Any) -> Any:
     return made
 
 
+_begun = kafka.net.selector._initialize_coro
+
+
+def _begin(found: Any) -> Any:
+    """What a task runs: a coroutine or generator, or what makes one; a usual function is made one."""
+    if type(found) is CoroutineType or type(found) is GeneratorType:
+        return found
+    code = getattr(found, "__code__", None)
+    if code is None:
+        return _begun(found)
+    return found if code.co_flags & _DEFERRED else kafka.net.selector.yield_callback(found)
+
+
 class _Inspect:
     """Stands for the module `inspect`, as far as kafka-python asks it."""
 
     isgenerator = staticmethod(lambda found: type(found) is GeneratorType)
     iscoroutine = staticmethod(lambda found: type(found) is CoroutineType)
     isfunction = staticmethod(lambda found: type(found) is FunctionType)
-    ismethod = staticmethod(lambda found: type(found) is MethodType)
+    ismethod = staticmethod(inspect.ismethod)
+    isgeneratorfunction = staticmethod(inspect.isgeneratorfunction)
     isdatadescriptor = staticmethod(lambda found: type(found) is MemberDescriptorType)
-
-    @staticmethod
-    def isgeneratorfunction(found: Any) -> bool:
-        code = getattr(found, "__code__", None)
-        return inspect.isgeneratorfunction(found) if code is None else bool(code.co_flags & inspect.CO_GENERATOR)
 
     @staticmethod
     def iscoroutinefunction(found: Any) -> bool:
@@ -109,4 +126,5 @@ def take(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DataContainer, "__copy__", _copied, raising=False)
     for module in (kafka.net.selector, kafka.protocol.broker_version_data):
         patch.setattr(module, "inspect", _Inspect)
+    patch.setattr(kafka.net.selector, "_initialize_coro", _begin)
     patch.setattr(kafka.net.selector, "log_trace", lambda *_: None)

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 import pytest
 from kafka.net.selector import Task
+from tests.simulation import shortcuts
 
 from ferry import clock
 from ferry.clusters.net import event_loop
@@ -203,17 +204,36 @@ class VirtualSelector(event_loop.SocketSelector):
         return found
 
 
-def _in_order(patch: pytest.MonkeyPatch) -> None:
-    """Number the tasks of kafka-python. It runs timers of the same moment, and cancels tasks, in the order of their places in memory."""
-    numbers, make = count(), Task.__init__
+# Where the numbers of tasks come from; empty: the classes are unchanged.
+_numbers: list[Iterator[int]] = []
+
+
+@contextmanager
+def classes_changed() -> Iterator[None]:
+    """Inside, classes of kafka-python are as a simulation needs them. Whoever plays many worlds stays inside: after each change of a class,
+    Python must learn again how to use it quickly.
+
+    Tasks are numbered. kafka-python runs timers of the same moment, and cancels tasks, in the order of their places in memory.
+    """
+    if _numbers:
+        yield
+        return
+    make = Task.__init__
 
     def numbered(task: Any, coroutine: Any) -> None:
         make(task, coroutine)
-        task.number = next(numbers)
+        task.number = next(_numbers[0])
 
-    patch.setattr(Task, "__init__", numbered)
-    patch.setattr(Task, "__lt__", lambda one, other: one.number < other.number)
-    patch.setattr(Task, "__hash__", lambda task: task.number)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Task, "__init__", numbered)
+        patch.setattr(Task, "__lt__", lambda one, other: one.number < other.number)
+        patch.setattr(Task, "__hash__", lambda task: task.number)
+        shortcuts.take(patch)
+        _numbers.append(count())
+        try:
+            yield
+        finally:
+            _numbers.clear()
 
 
 class Stand(Protocol):
@@ -233,7 +253,7 @@ class Stand(Protocol):
 
 
 def put_in_place(stand: Stand, patch: pytest.MonkeyPatch) -> None:
-    """From now on, all of this process has this time: Ferry, and the modules of kafka-python that are loaded."""
+    """From now on, all of this process has this time: Ferry, and the modules of kafka-python that are loaded. Inside `classes_changed`."""
     for name in ("monotonic", "process_time", "sleep", "time", "time_ns", "token_hex"):
         patch.setattr(clock, name, getattr(stand, name))
     patch.setattr(clock, "shuffle", stand.chance.shuffle)
@@ -244,14 +264,14 @@ def put_in_place(stand: Stand, patch: pytest.MonkeyPatch) -> None:
         for name, real, virtual in (("time", time, stand), ("random", random, stand.chance)):
             if vars(module).get(name) is real:
                 patch.setattr(module, name, virtual)
-    _in_order(patch)
+    _numbers[:] = [count()]  # the order of a set depends on the numbers themselves
 
 
 @contextmanager
 def virtual_time(seed: int) -> Iterator[VirtualTime]:
     """Inside, all of this process is on virtual time. Make event loops inside."""
     world = VirtualTime(seed)
-    with pytest.MonkeyPatch.context() as patch:
+    with classes_changed(), pytest.MonkeyPatch.context() as patch:
         put_in_place(world, patch)
         try:
             yield world

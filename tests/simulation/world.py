@@ -113,7 +113,7 @@ class World:
         heapq.heappush(self._events, (max(moment, self.now), next(self._numbers), act))
 
     def after(self, seconds: float, act: Callable[[], None]) -> None:
-        self.at(self.now + seconds, act)
+        heapq.heappush(self._events, (self.now + max(seconds, 0.0), next(self._numbers), act))
 
     def delay(self) -> float:
         """How long the next message takes."""
@@ -133,10 +133,12 @@ class World:
 
     def _go_on(self, seconds: float | None) -> None:
         """Let one thing happen, or that much time pass."""
-        self._look_at_clusters()
-        until = None if seconds is None else self.now + seconds
-        if self._events and (until is None or self._events[0][0] <= until):
-            moment, number, act = heapq.heappop(self._events)
+        for cluster in self._all:
+            if cluster.state.steps.new or cluster.state.parked:
+                self._look_at(cluster)
+        until, events = None if seconds is None else self.now + seconds, self._events
+        if events and (until is None or events[0][0] <= until):
+            moment, number, act = heapq.heappop(events)
             if number > MOST_EVENTS:
                 raise TooMuchHappens(f"at {self.now - BEGIN / 1_000:.3f} s")
             self._move(moment)
@@ -178,18 +180,15 @@ class World:
             if cluster.state.now < milliseconds:
                 cluster.advance(milliseconds)
 
-    def _look_at_clusters(self) -> None:
+    def _look_at(self, cluster: SimulatedCluster) -> None:
         """Draw times for steps that are new, and remember when requests that wait are due."""
-        for cluster in self._all:
-            state = cluster.state
-            if state.steps.new:
-                new, state.steps.new = state.steps.new, []
-                for step in new:
-                    self.after(self.chance.random() * self._step, partial(self._run, cluster, step))
-            for parked in state.parked:
-                if not parked.timed:
-                    parked.timed = True
-                    self.at(parked.due / 1_000, lambda: None)
+        new, cluster.state.steps.new = cluster.state.steps.new, []
+        for step in new:
+            self.after(self.chance.random() * self._step, partial(self._run, cluster, step))
+        for parked in cluster.state.parked:
+            if not parked.timed:
+                parked.timed = True
+                self.at(parked.due / 1_000, lambda: None)
 
     def _run(self, cluster: SimulatedCluster, step: Step, pause: float = 0.001) -> None:
         if cluster.run(step):

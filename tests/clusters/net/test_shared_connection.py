@@ -201,3 +201,10 @@ def test_code_that_an_event_loop_runs_may_open_clusters_itself(sides: tuple[Clus
     assert told == "A"
     assert inside is not used(cluster)
     assert is_closed(inside)
+
+
+def test_the_settings_of_roles_are_compared_once(cluster: OpenCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, asked = used(cluster, ClientRole.CONSUMER), list[ClientRole]()
+    monkeypatch.setattr(Cluster, "of_role", lambda _, role: asked.append(role))
+    assert used(cluster, ClientRole.CONSUMER) is first
+    assert asked == []

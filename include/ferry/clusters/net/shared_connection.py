@@ -120,6 +120,7 @@ class ConnectedCluster:
         """`loop`: the event loop of new connections."""
         self.cluster, self._loop = cluster, loop
         self._connections: dict[ClientRole, Connected] = {}
+        self._same: dict[ClientRole, ClientRole] = {}  # of each role that was asked for, the first one with the same settings
 
     @property
     def alias(self) -> str:
@@ -133,7 +134,10 @@ class ConnectedCluster:
         `milliseconds`: after this time a cluster that has never answered is unreachable. `silent_seconds`: the same for one that takes no
         connection.
         """
-        same = next(other for other in ClientRole if self.cluster.of_role(other) == self.cluster.of_role(role))
+        if role not in self._same:
+            own = self.cluster.of_role(role)
+            self._same[role] = next(other for other in ClientRole if self.cluster.of_role(other) == own)
+        same = self._same[role]
         client = self._connections.get(same)
         if client is not None:
             client.close_if_failed()
