@@ -14,13 +14,9 @@ from pathlib import Path
 import pytest
 from tests.simulation.admin_client import WorldAdminClient
 from tests.simulation.cluster import SimulatedCluster
-<<<<<<< HEAD
-from tests.simulation.framed import FramedTransport
-from tests.simulation.virtual_time import put_in_place
-=======
+from tests.simulation.framed import FramedConnections
 from tests.simulation.virtual_time import classes_changed, put_in_place
->>>>>>> w-fast
-from tests.simulation.wires import connect_to
+from tests.simulation.wires import WorldConnections, connect_to
 from tests.simulation.world import World
 
 from ferry.clusters.admin import cluster_admin
@@ -53,14 +49,8 @@ class _ToTrace(logging.Handler):
 def entered(world: World, *, framed: bool = False) -> Iterator[None]:
     """Inside, this process is in the world. At its end, whatever still runs there is killed. `framed`: connections carry bytes."""
     handler, log = _ToTrace(world), logging.getLogger("ferry")
-<<<<<<< HEAD
-    with pytest.MonkeyPatch.context() as patch:
-        shortcuts.take(patch)
-        connect_to(world, patch, FramedTransport if framed else None)
-=======
     with classes_changed(), pytest.MonkeyPatch.context() as patch:
-        connect_to(patch)
->>>>>>> w-fast
+        connect_to(patch, FramedConnections if framed else WorldConnections)
         put_in_place(world, patch)
         patch.setattr(cluster_admin, "AdminClient", partial(WorldAdminClient, world))
         # Runs that are beside each other here are processes of their own; none gets signals.

@@ -14,7 +14,7 @@ from typing import Any
 from kafka.protocol.api_header import RequestHeader
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
-from tests.simulation.wires import Exchange, WorldTransport
+from tests.simulation.wires import Exchange, WorldConnections, WorldTransport
 
 from ferry.clusters.logs.producing import BY_ID, BatchesAnswer, BatchesRequest
 from ferry.clusters.net.frames import SIZE_BYTES
@@ -96,6 +96,12 @@ class FramedTransport(WorldTransport):
         self._protocol.data_received(b"")
         if count < len(piece):
             self._receive(piece[count:])
+
+
+class FramedConnections(WorldConnections):
+    """Ferry's connections, over transports of bytes."""
+
+    transport = FramedTransport
 
 
 def _batches(request: ProduceRequest) -> BatchesRequest:

@@ -203,12 +203,8 @@ class WorldTransport:
 class WorldConnections(connections._Connections):
     """Ferry's connections, over a world's transports."""
 
-<<<<<<< HEAD
-    world: World
     transport: type[WorldTransport] = WorldTransport
 
-=======
->>>>>>> w-fast
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
         world: World = self._net._selector.world
         await self._net.sleep(world.delay())
@@ -216,24 +212,12 @@ class WorldConnections(connections._Connections):
         if found is None or not found[0].state.brokers[found[1]].up:
             raise kafka_errors.KafkaConnectionError("Connection refused")
         self._reached = True
-<<<<<<< HEAD
-        return self.transport(self.world, node.host, node.port)
+        return self.transport(world, node.host, node.port)
 
 
-def connect_to(world: World, monkeypatch: pytest.MonkeyPatch, framed: type[WorldTransport] | None = None) -> None:
-    """Let every new connection and event loop of this process be in the world. `framed`: for connections of bytes."""
-    monkeypatch.setattr(kafka.net.selector, "socket", NoSockets)
-    if framed is None:
-        monkeypatch.setattr(kafka.net.connection, "KafkaProtocol", MessageParser)
-    members = {"world": world, "transport": framed or WorldTransport}
-    monkeypatch.setattr(connections, "_Connections", type("OfThisWorld", (WorldConnections,), members))
-=======
-        return WorldTransport(world, node.host, node.port)
-
-
-def connect_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def connect_to(monkeypatch: pytest.MonkeyPatch, kind: type[WorldConnections] = WorldConnections) -> None:
     """Let new connections of this process be in the world of their event loop."""
     monkeypatch.setattr(kafka.net.selector, "socket", NoSockets)
-    monkeypatch.setattr(kafka.net.connection, "KafkaProtocol", MessageParser)
-    monkeypatch.setattr(connections, "_Connections", WorldConnections)
->>>>>>> w-fast
+    if kind.transport is WorldTransport:
+        monkeypatch.setattr(kafka.net.connection, "KafkaProtocol", MessageParser)
+    monkeypatch.setattr(connections, "_Connections", kind)
