@@ -27,6 +27,7 @@ class Process:
     def __init__(self, world: World, name: str, work: Callable[[], Any]) -> None:
         self.name, self._world, self._work = name, world, work
         self.began, self.over = world.now, 0.0
+        self.clock_error = 0.0  # by how many seconds its wall clock is ahead
         self.ended = self.killed = self.frozen = False
         self.result: Any = None
         self.problem: BaseException | None = None
