@@ -38,6 +38,7 @@ class Act(Enum):
     LAG = "followers copy nothing for a while; then some of them lead"
     OFFLINE = "partitions of records have no leader for a while"
     EXPIRE = "the source deletes its oldest records"
+    CLOCK = "its wall clock jumps by hours, and is set right again"
     CUT_OFF = "a broker loses the others, goes on as the leader that it was, and comes back"
 
 
@@ -53,7 +54,9 @@ OF_PROCESSES = (Act.KILL, Act.KILL_AFTER, Act.FREEZE, Act.FREEZE_AFTER)
 OF_BROKERS = (Act.FAIL, Act.MOVE, Act.LAG, Act.OFFLINE, Act.EXPIRE, Act.CUT_OFF)
 # What happens at every election: Ferry overcomes it without a word.
 USUAL = frozenset({Act.UNREADY})
-_OF_ONE_BROKER = {*OF_MESSAGES, *OF_PROCESSES, Act.FAIL, Act.OFFLINE, Act.EXPIRE}
+_OF_ONE_BROKER = {*OF_MESSAGES, *OF_PROCESSES, Act.FAIL, Act.OFFLINE, Act.EXPIRE, Act.CLOCK}
+# By how many hours a clock jumps.
+_HOURS = (-13.0, -1.0, 1.0, 13.0)
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,7 @@ _WEIGHTS = {
     Act.LAG: 3,
     Act.OFFLINE: 1,
     Act.EXPIRE: 2,
+    Act.CLOCK: 0,
     Act.CUT_OFF: 0,
 }
 
@@ -170,9 +174,15 @@ class Faults:
         process = self._world.current
         if fault.act in OF_PROCESSES and process is not None:
             self._stop(fault, process)
+        elif fault.act is Act.CLOCK and process is not None:
+            self._set_clock(process, 3_600 * _HOURS[fault.place % len(_HOURS)], fault.seconds)
         elif fault.act in OF_BROKERS:
             self._disturb(fault, self._clusters[fault.cluster])
         return OF_MESSAGES.get(fault.act)
+
+    def _set_clock(self, process: Process, error: float, seconds: float) -> None:
+        process.clock_error = error
+        self._world.after(seconds, lambda: setattr(process, "clock_error", 0.0))
 
     def _stop(self, fault: Fault, process: Process) -> None:
         if fault.act is Act.KILL:

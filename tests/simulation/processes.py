@@ -28,6 +28,7 @@ class Process:
         self.name, self._world, self._work = name, world, work
         self.began, self.over = world.now, 0.0
         self.alive, self.ended, self.killed, self.frozen = True, False, False, False
+        self.clock_error = 0.0  # by how many seconds its wall clock is ahead
         self.result: Any = None
         self.problem: BaseException | None = None
         self.cut: list[Callable[[], None]] = []  # what to do with its connections when it is killed

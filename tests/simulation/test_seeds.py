@@ -95,6 +95,15 @@ def test_a_process_is_killed_around_its_commit(act: Act) -> None:
     assert any(line.endswith("run-0 is killed") for line in outcome.world.lines())
 
 
+@pytest.mark.parametrize(("kind", "place"), [*((Kind.BOUNDED, place) for place in range(4)), (Kind.FOLLOWS, 2), (Kind.FOLLOWS, 3)])
+def test_a_clock_that_jumps(kind: Kind, place: int) -> None:
+    """By the last two places it jumps ahead: a run that follows may end early, and the next one copies the rest."""
+    fault = Fault(Act.CLOCK, "run-0", "Fetch", 1, seconds=2.0, place=place)
+    first = replace(_round(0, 3), kind=kind, later=(Write(0, 1),), pause=1.0, seconds=4.0)
+    outcome = play(Scenario(6, (first, _round(1, 2)), (fault,)))
+    assert (outcome.problems, outcome.happened) == ([], [fault])
+
+
 def test_a_broker_that_fails_answers_no_later_request_either() -> None:
     """Of the same connection. A client that got such an answer would wait for the earlier one for ever."""
     fault = Fault(Act.CRASH, "run-0", "InitProducerId lane", 1)

@@ -202,10 +202,11 @@ class World:
         return self.now
 
     def time(self) -> float:
-        return self.now
+        """The wall clock of the process that asks."""
+        return self.now + (self.current.clock_error if self.current else 0.0)
 
     def time_ns(self) -> int:
-        return int(self.now * 1_000) * 1_000_000
+        return int(self.time() * 1_000) * 1_000_000
 
     def process_time(self) -> float:
         """Work takes no time."""
