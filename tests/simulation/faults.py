@@ -135,11 +135,15 @@ def drawn_fault(chance: Random, names: list[str], protocol: int, *, brokers: boo
 
 
 def kinds_of(request: Any) -> list[str]:
-    """The kinds to which a request belongs: any; its name; and for transactions how it ends and whose it is, a lane's or the run's."""
+    """The kinds to which a request belongs: any; its name; and for transactions how it ends and whose it is, a lane's or the run's.
+
+    Without transactions, a Produce to one of Ferry's own topics is a kind, too.
+    """
     name = str(request.name).removesuffix("Request")
     own = getattr(request, "transactional_id", None) or getattr(request, "v3_and_below_transactional_id", None)
     if not own:
-        return ["", name]
+        topics = {topic for topic, _, _ in request.batches} if name == "Produce" else ()
+        return ["", name, *(f"{name} {which}" for which in ("ledger", "state") if any(f"-{which}." in topic for topic in topics))]
     ends = f" {'commit' if request.committed else 'abort'}" if name == "EndTxn" else ""
     return ["", name, f"{name}{ends} {'run' if own.endswith('-run') else 'lane'}"]
 

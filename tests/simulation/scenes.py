@@ -42,10 +42,26 @@ def _taken_back_late(seed: int, refresh: int, init: int) -> Scenario:
     return Scenario(seed, rounds, faults, partitions=2, small=True)
 
 
+def _lagging(produce: int, place: int) -> Scenario:
+    """A leader has a batch, and says so only when the next batch has come too."""
+    fault = Fault(Act.LAG, "run-0", "Produce lane", produce, seconds=24.0, place=place)
+    rounds = (Round(0, Kind.BOUNDED, _writes(12, 3, 2), lanes=1),)
+    return Scenario(0, rounds, (fault,), target_brokers=3, narrow=True)
+
+
+def _killed(request: str, nth: int) -> Scenario:
+    """Without transactions, a run is killed when a segment counts in part."""
+    rounds = (Round(0, Kind.BOUNDED, _writes(8, 3, 1), lanes=1), Round(1, Kind.BOUNDED, _writes(2, 2, 1), lanes=1))
+    return Scenario(1, rounds, (Fault(Act.KILL, "run-0", request, nth),), partitions=1, exactly_once=False, small=True)
+
+
 _TAKEN_BACK = tuple(_taken_back_late(1, refresh, init) for refresh, init in product(range(18, 22), (4, 5)))
 SCENES = {
     "commit-sent-again": tuple(_late_commit(seed, produce) for seed, produce in product(range(3), range(5, 8))),
     "positions-sent-again": tuple(map(_late_positions, range(6))),
+    "accepted-after-refused": tuple(_lagging(produce, place) for produce, place in product((2, 3), (0, 1, 3))),
+    "heads-before-receipts": tuple(_killed("Produce ledger", nth) for nth in range(2, 7)),
+    "positions-before-heads": tuple(_killed("Produce state", nth) for nth in range(2, 9)),
     "no-proof-after-taking": _TAKEN_BACK,
     "no-comparison": _TAKEN_BACK,
 }

@@ -27,6 +27,7 @@ class Theme:
     lanes: tuple[int | None, int | None] = (1, 1)  # of the first run, and of those after it
     beside: float | None = None  # the second run begins so soon after the first
     many: bool = False  # the first run has much to copy
+    alone: bool = False  # nothing else goes wrong
 
 
 _NARROW = {"small": True, "narrow": True, "partitions": 1}
@@ -46,7 +47,7 @@ THEMES = (
     # Leaders move while several batches are under way.
     Theme((Act.MOVE, Act.FAIL), ("Produce lane",), 8, {"target_brokers": 3, "small": True, "narrow": True}, seconds=2.0, many=True),
     # A leader does not know yet that it leads, but knows it when the next batch comes.
-    Theme((Act.UNREADY,), ("Produce lane",), 6, {"narrow": True, "transaction_version": 1}, many=True),
+    Theme((Act.UNREADY,), ("Produce lane",), 2, {"narrow": True, "transaction_version": 1, "partitions": 1}, many=True, alone=True),
     # Partitions stay without a leader for longer than a lane waits.
     Theme((Act.OFFLINE,), ("Produce lane",), 3, {"small": True, "partitions": 3}, seconds=100.0, many=True),
     # An older run wakes up in a lane that the newer one does not use.
@@ -58,10 +59,17 @@ THEMES = (
     # Transactions are ended before they are committed, and some are whole except for that.
     Theme((Act.KILL, Act.KILL_AFTER, Act.FREEZE), ("EndTxn commit lane",), 2, {"small": True}, 0.6, many=True),
     # Without transactions.
-    Theme((Act.FREEZE, Act.KILL, Act.KILL_AFTER), ("Produce", "OffsetCommit"), 24, {"exactly_once": False, "small": True}, 1.5, many=True),
+    Theme(
+        (Act.FREEZE, Act.KILL, Act.KILL_AFTER),
+        ("Produce", "Produce ledger", "Produce state", "OffsetCommit"),
+        8,
+        {"exactly_once": False, "small": True},
+        1.5,
+        many=True,
+    ),
     # Nothing goes wrong, with many transactions; or when a newer run takes over.
-    Theme((), (), 0, _NARROW, many=True),
-    Theme((), (), 0, {"small": True, "narrow": True}, 0.0, (1, 1), 0.25, many=True),
+    Theme((), (), 0, _NARROW, many=True, alone=True),
+    Theme((), (), 0, {"small": True, "narrow": True}, 0.0, (1, 1), 0.25, many=True, alone=True),
 )
 
 # One seed of so many has connections of bytes, which take two to three times as long.
@@ -78,7 +86,7 @@ def with_theme(scenario: Scenario, chance: Random) -> Scenario:
     first = replace(_within(scenario.rounds[0], partitions), writes=many, lanes=theme.lanes[0])
     if theme.beside is not None:
         first = replace(first, kind=Kind.BOUNDED, beside=theme.beside * (0.3 + chance.random()))
-    elif not theme.acts:
+    elif theme.alone:
         first = replace(first, beside=None)
     others = tuple(replace(_within(entry, partitions), lanes=theme.lanes[1]) for entry in scenario.rounds[1:])
     second = others or (Round(first.run + 1, Kind.BOUNDED, many[:5], lanes=theme.lanes[1]),)
@@ -95,7 +103,7 @@ def _faults(theme: Theme, scenario: Scenario, chance: Random) -> dict[str, Any]:
     alike = theme.beside is None and theme.lanes[0] == theme.lanes[1]
     who = chance.choice(("run-0", "run-1")) if alike else "run-0"
     fault = Fault(act, who, request, 1 + int(theme.most * chance.random() ** 2), seconds, "target", chance.randrange(1_000))
-    return {"faults": (fault, *scenario.faults[:2])}
+    return {"faults": (fault,), "mishaps": 0.0} if theme.alone else {"faults": (fault, *scenario.faults[:2])}
 
 
 def _within(entry: Round, partitions: int) -> Round:
