@@ -7,7 +7,7 @@ left, and everything that was late arrives. Then nothing may be missing, and a l
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -39,6 +39,8 @@ LONGEST_RUN = 1_200.0
 # A broker that is back needs this long until everything is as before.
 HEALED = 20.0
 LAST_RUNS = 8
+# How long to wait for markers before the next look, in seconds.
+UNMARKED = 0.05
 # Of two requests that are sent within this time, in seconds, either may be the first at the broker.
 SOON = 0.01
 # A run that nothing holds up learns so soon that another one has taken the flow.
@@ -220,13 +222,26 @@ class Play:
         if told != report.records and not tries:  # another try at the same time may go on copying
             self.problems.append(f"{name} reports {report.records} records, and its receipts {told}")
         if report.exit_code is ExitCode.DONE and report.taken_over is None and not request.backfill:
-            for (source, target), end in zip(self.copy.partitions(), stable, strict=True):
-                due = [record for record in wanted(source, known) if record.offset < end]
-                if len(committed(target)) < len(due):
-                    self.problems.append(f"{name} reports success, but {self.copy.remote}-{target.index} lacks records")
-                reached = max((one.upstream_end for one in known if (one.topic, one.partition) == source.key), default=0)
-                if reached < end:
-                    self.problems.append(f"{name} reports success, but the receipts of {TOPIC}-{source.index} end at {reached}, not {end}")
+            self._when_marked(lambda: self._has_copied(name, stable))
+
+    def _when_marked(self, act: Callable[[], None]) -> None:
+        """When all decided transactions of the target have their markers: a commit is answered before, and nobody sees its records yet."""
+        transactions = self.target.transactions
+        if any(map(transactions.is_decided, transactions.ids)):
+            self.world.after(UNMARKED, lambda: self._when_marked(act))
+        else:
+            act()
+
+    def _has_copied(self, name: str, stable: list[int]) -> None:
+        """A run that reports success has copied what was there when it began; `stable`: up to where."""
+        known = receipts(self.copy)
+        for (source, target), end in zip(self.copy.partitions(), stable, strict=True):
+            due = [record for record in wanted(source, known) if record.offset < end]
+            if len(committed(target)) < len(due):
+                self.problems.append(f"{name} reports success, but {self.copy.remote}-{target.index} lacks records")
+            reached = max((one.upstream_end for one in known if (one.topic, one.partition) == source.key), default=0)
+            if reached < end:
+                self.problems.append(f"{name} reports success, but the receipts of {TOPIC}-{source.index} end at {reached}, not {end}")
 
     def _taken_over(self, process: Process) -> None:
         """A run says that another one has taken the flow over: then a newer one was there. What a dead one sent may come late."""
