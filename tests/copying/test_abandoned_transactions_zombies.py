@@ -1,4 +1,4 @@
-"""A batch of an abandoned transaction that a broker without KIP-890 comes to only when the next one is open."""
+"""A batch, and an abort, of an abandoned transaction that a broker without KIP-890 comes to only when the next one is open."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from tools.kafka import SandboxCluster, read_all
 
-from ferry.clusters.groups.coordination import Coordinator
+from ferry.clusters.groups.coordination import Coordinator, Fenced
 from ferry.clusters.groups.group_model import CommittedOffset
 from ferry.clusters.logs.internal_batches import internal_batches
 from ferry.clusters.logs.producing import produce_answers, produce_request
@@ -21,7 +21,7 @@ from ferry.copying.abandoned_transactions import fence_zombie_requests
 pytestmark = pytest.mark.brokers
 
 
-def test_a_late_batch_of_the_older_protocol_is_refused_and_not_committed_with_the_next_transaction(
+def test_nothing_late_of_the_older_protocol_touches_the_next_transaction(
     cluster_factory: Callable[..., SandboxCluster], topic_factory: Callable[..., str], flow_factory: Callable[..., Flow]
 ) -> None:
     target = cluster_factory(
@@ -48,13 +48,15 @@ def test_a_late_batch_of_the_older_protocol_is_refused_and_not_committed_with_th
         await coordinator.add_partitions(first, [(topic, 0)])
         verdicts = [await produce(first, 0, b"abandoned")]
         second = await coordinator.prove(first, transactions_v2=False)
-        await fence_zombie_requests(coordinator, second, {(topic, 0), (gone, 0)})
-        await coordinator.add_partitions(second, [(topic, 0)])  # waits for the markers
+        third = await fence_zombie_requests(coordinator, second, {(topic, 0), (gone, 0)})
+        await coordinator.add_partitions(third, [(topic, 0)])  # waits for the markers
         verdicts.append(await produce(first, 1, b"late"))
-        verdicts.append(await produce(second, 0, b"anew"))
-        await coordinator.add_offsets(second)
-        await coordinator.commit_positions(second, {(topic, 0): CommittedOffset(1)}, transactions_v2=False)
-        await coordinator.end(second, committed=True, transactions_v2=False)
+        verdicts.append(await produce(third, 0, b"anew"))
+        with pytest.raises(Fenced):
+            await coordinator.end(second, committed=False, transactions_v2=False)
+        await coordinator.add_offsets(third)
+        await coordinator.commit_positions(third, {(topic, 0): CommittedOffset(1)}, transactions_v2=False)
+        await coordinator.end(third, committed=True, transactions_v2=False)
         return verdicts
 
     try:

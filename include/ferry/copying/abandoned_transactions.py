@@ -48,13 +48,15 @@ async def stop_hanging(
     return {key for key in wanted if key not in told}
 
 
-async def fence_zombie_requests(coordinator: Coordinator, identity: ProducerIdentity, written: Collection[TopicPartition]) -> None:
+async def fence_zombie_requests(
+    coordinator: Coordinator, identity: ProducerIdentity, written: Collection[TopicPartition]
+) -> ProducerIdentity:
     """Call it after a transaction was ended. `written`: the partitions that were added to it (none with KIP-890).
 
-    `identity`: the producer id and epoch since then; they stay the current ones. If a request fails, the lane calls it again.
+    `identity`: the producer id and epoch since then. Returns the pair to continue with. If a request fails, the lane calls it again.
     """
     if not written:
-        return
+        return identity
     await coordinator.add_offsets(identity)
     left: set[tuple[str, int]] = set(written)
     while left:
@@ -63,7 +65,8 @@ async def fence_zombie_requests(coordinator: Coordinator, identity: ProducerIden
             break
         except PositionsRefused as problem:  # one deleted partition, or one without the right, makes the request fail for all
             left.difference_update(problem.partitions)
-    await coordinator.end(identity, committed=False, transactions_v2=False)
+    # This abort may be sent twice, and the first of the two arrive last. With the next epoch it cannot end the next transaction.
+    return await coordinator.init(await coordinator.end(identity, committed=False, transactions_v2=False))
 
 
 def stop_refused(problem: PositionsRefused, cursors: Mapping[TopicPartition, PartitionCursor], target: ClusterConnection) -> NoReturn:

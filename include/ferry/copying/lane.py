@@ -413,7 +413,7 @@ class Lane:
         self._target.disconnect()
         await self._loop.sleep(RECOVERY_PAUSE_SECONDS)
         self._identity = await self._prove()
-        await fence_zombie_requests(self._coordinator, self._identity, self._registered)
+        self._identity = await fence_zombie_requests(self._coordinator, self._identity, self._registered)
         await self._fresh_appenders()
         await self._target_leaders.refresh()
         self._check_remote_topics()

@@ -234,8 +234,8 @@ class Coordinator:
     async def end(self, identity: ProducerIdentity, *, committed: bool, transactions_v2: bool, again: bool = False) -> ProducerIdentity:
         """Commit or abort; the pair to continue with. OutcomeUnknown if the answer to a commit is lost: Ferry does not repeat a commit.
 
-        It repeats an abort: if the first request arrives late, its epoch is old. `again`: the caller knows that this holds for its commit
-        too.
+        It repeats an abort, so the caller must get the next epoch by `init`: otherwise the first request may arrive late, and abort the
+        next transaction. `again`: the caller knows that a late commit is refused, too.
         """
         request = EndTxnRequest(
             transactional_id=self._transactional_id,
