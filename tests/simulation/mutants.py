@@ -32,7 +32,7 @@ NO_PROOF = _of(
     ("        pairs = self._identities(lanes)\n        self.confirm()\n", "        pairs = self._identities(lanes)\n"),
 )
 
-# Three rules have no mutant, because something else holds in their place, whatever happens:
+# Three rules have no mutant, because something else holds in their place, whatever happens here. Unit tests hold the first two:
 # - after a refused batch nothing more is sent until all are answered (appender): brokers refuse a batch whose sequence number does not
 #   follow, and the first batch of a partition is sent alone. The rule saves requests;
 # - a receipt grows only where the last one ended (joined_receipts): a run that follows has one open segment, whose receipts have no gaps;

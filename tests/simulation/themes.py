@@ -28,6 +28,7 @@ class Theme:
     beside: float | None = None  # the second run begins so soon after the first
     many: bool = False  # the first run has much to copy
     alone: bool = False  # nothing else goes wrong
+    cluster: str = "target"
 
 
 _NARROW = {"small": True, "narrow": True, "partitions": 1}
@@ -49,7 +50,7 @@ THEMES = (
     # A leader does not know yet that it leads, but knows it when the next batch comes.
     Theme((Act.UNREADY,), ("Produce lane",), 2, {"narrow": True, "transaction_version": 1, "partitions": 1}, many=True, alone=True),
     # Partitions stay without a leader for longer than a lane waits.
-    Theme((Act.OFFLINE,), ("Produce lane",), 3, {"small": True, "partitions": 3}, seconds=100.0, many=True),
+    Theme((Act.OFFLINE,), ("Produce lane",), 3, {"small": True, "partitions": 3}, seconds=100.0, many=True, cluster="source"),
     # An older run wakes up in a lane that the newer one does not use.
     Theme((Act.FREEZE,), ("EndTxn commit lane", "TxnOffsetCommit", "Produce lane"), 4, {"partitions": 3, "small": True}, 0.6, (3, 1)),
     # An older driver takes lost lanes back while a newer run begins.
@@ -102,7 +103,7 @@ def _faults(theme: Theme, scenario: Scenario, chance: Random) -> dict[str, Any]:
     # What an earlier run has left matters too, unless the theme says how the runs differ.
     alike = theme.beside is None and theme.lanes[0] == theme.lanes[1]
     who = chance.choice(("run-0", "run-1")) if alike else "run-0"
-    fault = Fault(act, who, request, 1 + int(theme.most * chance.random() ** 2), seconds, "target", chance.randrange(1_000))
+    fault = Fault(act, who, request, 1 + int(theme.most * chance.random() ** 2), seconds, theme.cluster, chance.randrange(1_000))
     return {"faults": (fault,), "mishaps": 0.0} if theme.alone else {"faults": (fault, *scenario.faults[:2])}
 
 
