@@ -121,11 +121,12 @@ class Process:
         self.cut.clear()
         if not self._runs and self._greenlet:
             if getcurrent() is self._world.hub:
-                self._leave()
+                self.leave()
             else:
-                self._world.at(self._world.now, self._leave)
+                self._world.at(self._world.now, self.leave)
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """Leave all blocks, if it was killed and has not done so."""
         if self._greenlet:
             self._resume(lambda: self._greenlet.throw(Killed))
 

@@ -94,6 +94,7 @@ def test_a_process_is_killed_around_its_commit(act: Act) -> None:
     outcome = play(Scenario(2, (_round(0, 3), _round(1, 2)), (fault,)))
     assert (outcome.problems, outcome.happened) == ([], [fault])
     assert any(line.endswith("run-0 is killed") for line in outcome.world.lines())
+    assert all(process.ended for process in outcome.world.processes)
 
 
 @pytest.mark.parametrize(("kind", "place"), [*((Kind.BOUNDED, place) for place in range(4)), (Kind.FOLLOWS, 2), (Kind.FOLLOWS, 3)])

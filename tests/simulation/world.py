@@ -168,6 +168,7 @@ class World:
         """Kill what still runs: its memory is given back."""
         for process in self.processes:
             process.kill()
+            process.leave()  # one that was killed while it sent still waits
 
     def forget(self) -> None:
         """Drop all that it holds: without this, the garbage collector would have to find it. Nobody may use it afterwards."""
