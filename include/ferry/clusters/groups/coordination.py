@@ -36,7 +36,7 @@ from ferry.errors import ClusterUnreachable
 
 # A broker aborts an abandoned transaction of Ferry after this time, so readers of the target never wait longer for it.
 TRANSACTION_MILLISECONDS = 60_000
-# Each Coordinator asks for up to so many ms less, by chance: thus a coordinator that shows the time-out tells whose request was the last.
+# Each Coordinator asks for less by up to this, by chance: the time-out that the target shows then says whose request was the last.
 CHANCE_MILLISECONDS = 1_000
 # Much longer than a coordinator needs to move.
 COORDINATION_SECONDS = PATIENCE_SECONDS
