@@ -62,7 +62,16 @@ MUTANTS = (
         "no-end-of-old-transaction",
         "a lane that recovers ends the old transaction before it reads positions",
         LANE,
-        ("        self._identity = await self._prove()\n        await fence_zombie", "        await fence_zombie"),
+        ("        self._identity = await self._prove()\n        self._identity = await fence", "        self._identity = await fence"),
+    ),
+    _of(
+        "no-epoch-after-an-abort",
+        "without KIP-890, a lane that recovers gets another epoch after its last abort",
+        "copying.abandoned_transactions",
+        (
+            "await coordinator.init(await coordinator.end(identity, committed=False, transactions_v2=False))",
+            "await coordinator.end(identity, committed=False, transactions_v2=False)",
+        ),
     ),
     _of(
         "commit-sent-again",

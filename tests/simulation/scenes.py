@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import product
 
 from tests.simulation.faults import Act, Fault
+from tests.simulation.releases import Release
 from tests.simulation.scenario import OLD, Kind, Round, Scenario
 from tests.simulation.writing import Write
 
@@ -21,6 +22,14 @@ def _late_commit(seed: int, produce: int) -> Scenario:
     faults = (Fault(Act.STRAY, "run-0", "EndTxn commit lane", 1), Fault(Act.LATE, "run-0", "Produce lane", produce))
     rounds = (Round(0, Kind.BOUNDED, _writes(24, 3, 1), lanes=1),)
     return Scenario(seed, rounds, faults, partitions=1, transaction_version=1, small=True, narrow=True)
+
+
+def _late_abort(seed: int, release: Release) -> Scenario:
+    """Before KIP-890 an abort keeps the epoch. A lane that recovers sends one, gets no answer, and sends it again. The first of the two is
+    read late: in the middle of the next transaction."""
+    faults = (Fault(Act.UNANSWERED, "run-0", "TxnOffsetCommit", 1), Fault(Act.STRAY, "run-0", "EndTxn abort lane", 3))
+    rounds = (Round(0, Kind.BOUNDED, _writes(8, 4, 1)),)
+    return Scenario(seed, rounds, faults, partitions=1, transaction_version=1, release=release, small=True)
 
 
 def _late_positions(seed: int) -> Scenario:
@@ -57,6 +66,7 @@ def _killed(request: str, nth: int) -> Scenario:
 
 _TAKEN_BACK = tuple(_taken_back_late(1, refresh, init) for refresh, init in product(range(18, 22), (4, 5)))
 SCENES = {
+    "no-epoch-after-an-abort": (_late_abort(3, OLD), _late_abort(59, (4, 3))),
     "commit-sent-again": tuple(_late_commit(seed, produce) for seed, produce in product(range(3), range(5, 8))),
     "positions-sent-again": tuple(map(_late_positions, range(6))),
     "accepted-after-refused": tuple(_lagging(produce, place) for produce, place in product((2, 3), (0, 1, 3))),

@@ -13,7 +13,6 @@ from tests.simulation.faults import Act, Fault
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.mutating import ROOT, Mutant, text_of
 from tests.simulation.playing import Outcome, play
-from tests.simulation.releases import Release
 from tests.simulation.scenario import Kind, Round, Scenario
 from tests.simulation.scenes import SCENES
 from tests.simulation.shrinking import kind_of, shrunk
@@ -158,16 +157,6 @@ def test_what_the_source_deletes_is_a_loss() -> None:
     outcome = play(Scenario(4, (_round(0, 1), _round(1, 4, 1)), (fault,), partitions=1))
     assert (outcome.problems, outcome.happened) == ([], [fault])
     assert any("run-1 reports 3 records" in line and "the source deleted 2 records" in line for line in outcome.world.lines())
-
-
-@pytest.mark.parametrize(("seed", "release"), [(3, (2, 8)), (59, (4, 3))])
-def test_an_abort_that_is_read_late_does_not_end_the_next_transaction(seed: int, release: Release) -> None:
-    """Before KIP-890 an abort keeps the epoch. A lane that recovers sends one, gets no answer, and sends it again. The first of the two
-    arrives in the next transaction."""
-    faults = (Fault(Act.UNANSWERED, "run-0", "TxnOffsetCommit", 1), Fault(Act.STRAY, "run-0", "EndTxn abort lane", 3))
-    rounds = (_round(0, *[4] * 8),)
-    outcome = play(Scenario(seed, rounds, faults, partitions=1, transaction_version=1, release=release, small=True))
-    assert (outcome.problems, len(outcome.happened)) == ([], 2)
 
 
 def test_what_a_plan_saw_while_another_run_copied_is_no_failure() -> None:
