@@ -7,8 +7,8 @@
 # double and read as 9007199254740992.0; with long before double it is exact. A dict with just the record's field is written as a map,
 # whether map or record stands first, and Java reads a map.
 # With: confluent-kafka 2.16.1, fastavro 1.13.1, Avro for Java 1.12.1.
-# Hurt: events with values of any type, such as ids and amounts beside measurements: ids beyond 2^53 change. And
-# readers that take the record's class.
+# Hurt: events with values of any type, such as ids and amounts beside measurements: ids beyond 2^53 change, and readers
+# in Java that expect the record's class get a map.
 set -euo pipefail
 
 work=$(mktemp -d)
