@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# A `pattern` in a JSON Schema: what confluent-kafka for Python and the registry client of kafkajs write and refuse with the same schema.
+# A JSON Schema whose `pattern` is of ECMA-262, as JSON Schema wants it, makes confluent-kafka for Python refuse every record.
 #
-# One would guess: patterns are regular expressions of ECMA-262, as JSON Schema says, so a value fits in all languages or in none.
-# What happens: Python's own expressions are used. "^[A-Z]{3}$" takes "EUR" with a line feed behind it, \d takes Arabic digits, and \w the
-# letters of all alphabets; kafkajs refuses all three. With \p{Lu}, which ECMA-262 has and Python has not, Python refuses every record,
-# since the schema is wrong; kafkajs writes.
+# One would guess: patterns are regular expressions of ECMA-262 in all languages. A client that cannot read one says so when the schema is
+# registered, or leaves the check out.
+# What happens: Python's own expressions are used. With \p{Lu}, a class of ECMA-262 that Python has not, the serializer is made without an
+# error, and then refuses each record as SchemaError. kafkajs writes the same records with the same schema.
 # With: confluent-kafka 2.16.1, jsonschema 4.26.0, @kafkajs/confluent-schema-registry 4.1.0 on Node 24.
-# Hurt: topics with writers in both languages. A code or number with a line feed, from a file that was read line by line, passes the check in
-# Python that the schema promises to all readers.
+# Hurt: topics with writers in both languages: a schema that works for one of them stops all writers of the other.
 # Needs bash and Python 3.11; Node comes from PyPI.
 set -euo pipefail
 
@@ -28,9 +27,7 @@ export PATH="$work/venv/bin:$PATH" npm_config_cache="$work/npm" npm_config_updat
 # The schemas, each under an id, and as a registry answers for it.
 cat >"$work/schemas.json" <<'JSON'
 {"1": {"$schema": "http://json-schema.org/draft-07/schema#", "title": "Code", "type": "object", "properties": {"code": {"type": "string", "pattern": "^[A-Z]{3}$"}}},
- "2": {"$schema": "http://json-schema.org/draft-07/schema#", "title": "Code", "type": "object", "properties": {"code": {"type": "string", "pattern": "^\\d{4}$"}}},
- "3": {"$schema": "http://json-schema.org/draft-07/schema#", "title": "Code", "type": "object", "properties": {"code": {"type": "string", "pattern": "^\\w+$"}}},
- "4": {"$schema": "http://json-schema.org/draft-07/schema#", "title": "Code", "type": "object", "properties": {"code": {"type": "string", "pattern": "^\\p{Lu}+$"}}}}
+ "2": {"$schema": "http://json-schema.org/draft-07/schema#", "title": "Code", "type": "object", "properties": {"code": {"type": "string", "pattern": "^\\p{Lu}+$"}}}}
 JSON
 cat >"$work/registry.py" <<'PYTHON'
 import json
@@ -89,7 +86,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 work, port = sys.argv[1:]
 schemas = json.load(open(f"{work}/schemas.json"))
-codes = [(1, "EUR"), (1, "EUR\n"), (2, "2026"), (2, "\u0662\u0660\u0662\u0666"), (3, "Zurich"), (3, "Z\u00fcrich"), (4, "EUR")]
+codes = [(1, "EUR"), (2, "EUR"), (2, "CHF")]
 tried = [(number, {"code": code}) for number, code in codes]
 
 
@@ -107,7 +104,6 @@ done = subprocess.run(["node", f"{work}/node.js", port, json.dumps(tried)], cwd=
 theirs = done.stdout.split()
 for (number, value), one, other in zip(tried, ours, theirs):
     print(f"{json.dumps(value)} with {schemas[str(number)]['properties']['code']['pattern']}: Python {one}, kafkajs {other}")
-python_alone = ["written"] * 6 + ["refused (SchemaError)"]
-sys.exit(not (ours == python_alone and theirs == ["written", "refused"] * 3 + ["written"]))
+sys.exit(not (ours == ["written", "refused (SchemaError)", "refused (SchemaError)"] and theirs == ["written"] * 3))
 PYTHON
 "$work/venv/bin/python" "$work/look.py" "$work" "$port"
