@@ -46,7 +46,7 @@ def failing(seeds: Iterable[int]) -> list[tuple[int, list[str]]]:
 def _begin() -> None:
     """Of a process that plays many seeds: it looks for garbage only after each chunk, and never at what is loaded now."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the process that has begun it ends it
     logging.getLogger("kafka").setLevel(SILENT)
     gc.disable()
     gc.freeze()
