@@ -200,7 +200,8 @@ class TransactionCoordinators:
 
     def _mark_again(self, known: Transactional) -> None:
         """Which markers are written already is known only in memory."""
-        marked = known.partitions.keys() - self._left.get(known.name, set())
-        self._left.setdefault(known.name, set()).update(marked)
+        left = self._left.setdefault(known.name, set())
+        marked = [key for key in known.partitions if key not in left]  # in their order, which is not that of a set
+        left.update(marked)
         for key in marked:
             self._add_mark(known, key)
