@@ -67,7 +67,7 @@ def _killed(request: str, nth: int) -> Scenario:
 _TAKEN_BACK = tuple(_taken_back_late(1, refresh, init) for refresh, init in product(range(18, 22), (4, 5)))
 SCENES = {
     "no-epoch-after-an-abort": (_late_abort(3, OLD), _late_abort(59, (4, 3))),
-    "commit-sent-again": tuple(_late_commit(seed, produce) for seed, produce in product(range(3), range(5, 8))),
+    "commit-sent-again": tuple(_late_commit(seed, produce) for seed, produce in product(range(10), range(4, 9))),
     "positions-sent-again": tuple(map(_late_positions, range(6))),
     "accepted-after-refused": tuple(_lagging(produce, place) for produce, place in product((2, 3), (0, 1, 3))),
     "heads-before-receipts": tuple(_killed("Produce ledger", nth) for nth in range(2, 7)),
