@@ -32,6 +32,14 @@ NO_PROOF = _of(
     ("        pairs = self._identities(lanes)\n        self.confirm()\n", "        pairs = self._identities(lanes)\n"),
 )
 
+# The same for the number of lanes: what the first reading does not find, the second one does, which is for replaced leaders.
+NO_SECOND_READING = _of(
+    "no-second-reading",
+    "a run reads the number of lanes again up to its own record",
+    DRIVER,
+    ("return held | lease.take_more_lanes(lease.last_record().lanes)", "return held"),
+)
+
 # Three rules have no mutant, because something else holds in their place, whatever happens here. Unit tests hold the first two:
 # - after a refused batch nothing more is sent until all are answered (appender): brokers refuse a batch whose sequence number does not
 #   follow, and the first batch of a partition is sent alone. The rule saves requests;
@@ -150,9 +158,10 @@ MUTANTS = (
     ),
     _of(
         "fewer-lanes",
-        "a run fences every lane that was ever used",
+        "a run fences every lane that was ever used (without the second reading too)",
         FENCING,
         ("lanes=max(found.lanes, number_of_lanes(0, self._flow.lanes))", "lanes=number_of_lanes(0, self._flow.lanes)"),
+        beside=NO_SECOND_READING,
     ),
     _of(
         "fenced-goes-on",
