@@ -17,7 +17,7 @@ from typing import Any
 
 from kafka.protocol.producer import InitProducerIdRequest
 from tests.simulation.cluster import SimulatedCluster
-from tests.simulation.faults import OF_BROKERS, OF_PROCESSES, USUAL, Act, Fault, Faults
+from tests.simulation.faults import LONGEST_LAG, OF_BROKERS, OF_PROCESSES, USUAL, Act, Fault, Faults
 from tests.simulation.ferry_in_a_world import entered, flow_between, run_flow
 from tests.simulation.oracles import Copy, committed, log_of, receipts, violations, wanted
 from tests.simulation.processes import Process
@@ -36,8 +36,8 @@ from ferry.ledger.run_report import RunReport
 TOPIC = "orders"
 # No run takes longer, whatever fails: Ferry waits at most about a minute for anything, a few times.
 LONGEST_RUN = 1_200.0
-# A broker that is back needs this long until everything is as before.
-HEALED = 20.0
+# A broker that is back needs less until everything is as before, and followers that lag copy again by then.
+HEALED = LONGEST_LAG + 5.0
 LAST_RUNS = 8
 # How long to wait for markers before the next look, in seconds.
 UNMARKED = 0.05
