@@ -41,7 +41,7 @@ from ferry.monitoring.missing_reading import read_missing
 from ferry.monitoring.runs import copy_speed, last_ended, last_seed, newest_run
 from ferry.monitoring.runs_reading import read_recent
 from ferry.monitoring.schedule import last_due, longest_pause, next_due
-from ferry.pipeline.run_plan import RunPlan, needs_second_look
+from ferry.pipeline.run_plan import RunPlan, waited_for_second_look
 from ferry.wire.ranges import NO_END, end_of_range_at, within
 from ferry.wire.ranges import size as held
 
@@ -267,7 +267,7 @@ def _stopped(opened: OpenFlow, seen: FlowSnapshot, plans: Iterable[PartitionPlan
     """The stopped partitions of `seen`; only those that a second snapshot shows too, where a committing run may be the cause: while a run
     commits, the head and the group of a partition differ for a moment."""
     flow, found = opened.flow, _failures(seen, plans)
-    if not needs_second_look(opened, found):
+    if not waited_for_second_look(opened, found):
         return found
     later = take_snapshot(opened, RunRequest(flow.name, "look"), stable=False)
     # The text does not identify a failure: it may name the end of a log that grows.

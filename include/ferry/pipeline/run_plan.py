@@ -107,7 +107,7 @@ class RunPlan:
         }
 
 
-def needs_second_look(opened: OpenFlow, failures: Iterable[PartitionFailure]) -> bool:
+def waited_for_second_look(opened: OpenFlow, failures: Iterable[PartitionFailure]) -> bool:
     """Whether these may only seem so while a run commits: then the head, the group and the end of a partition differ for a moment.
 
     If so, this function waits longer than a commit takes, and `opened` forgets what it has read.
@@ -122,7 +122,7 @@ def needs_second_look(opened: OpenFlow, failures: Iterable[PartitionFailure]) ->
 def plan_run(opened: OpenFlow, request: RunRequest) -> RunPlan:
     """What a run would do now, and which open transactions hold it back. ConfigError if the ledger or state topic is not compacted."""
     plan = _plan(opened, request)
-    return _plan(opened, request) if needs_second_look(opened, plan.failed) else plan
+    return _plan(opened, request) if waited_for_second_look(opened, plan.failed) else plan
 
 
 def _plan(opened: OpenFlow, request: RunRequest) -> RunPlan:
