@@ -350,6 +350,38 @@ MUTANTS = (
         FEED,
         ("        end, excluded = segment.end, task.excluded\n", "        end, excluded = segment.end - 1, task.excluded\n"),
     ),
+    # Both directions under one name.
+    _of(
+        "copied-back",
+        "a run leaves out what the other flow wrote",
+        "copying.loop_guard",
+        ("union([*standing, *declared]), max", "union(declared), max"),
+    ),
+    _of(
+        "ledger-read-once",
+        "a run that follows reads the other flow's ledger after each fetch",
+        "copying.guard_tail",
+        ("        while self._covered < wanted:", "        while False:"),
+    ),
+    _of(
+        "beyond-the-end-forgotten",
+        "a lane knows what receipts name beyond the planned end",
+        "copying.guard_reading",
+        ("draft.beyond(entry.end)),", "()),"),
+    ),
+    _of(
+        "committed-receipts",
+        "a receipt of the other flow counts before its transaction ends (else: it is waited for)",
+        "copying.guard_reading",
+        ("    reader = opened.source.reader(committed=False)\n", "    reader = opened.source.reader()\n"),
+        ("        for record in reader.read(self.topic):", "        for record in reader.read(self.topic, complete=False):"),
+    ),
+    _of(
+        "other-flow-unknown",
+        "where the other flow copies the same topics, somebody has decided about its records",
+        "copying.guard_reading",
+        ("            two_way=entry.topic in two_way,", "            two_way=False,"),
+    ),
     # Reports.
     _of("report-of-one-try", "a report has all tries of a run", "pipeline.run", ("if records.opened is not None:  #", "if False:  #")),
     _of("report-of-all-runs", "a report counts its own run", "pipeline.report_reading", ("if receipt.run_id == request.run_id]", "]")),

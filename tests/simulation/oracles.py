@@ -22,16 +22,22 @@ from ferry.ledger.state import HEAD_KEY, Head, decode_state
 
 @dataclass(frozen=True)
 class Copy:
-    """A source topic and its remote topic."""
+    """A source topic and its remote topic. `mark`: how the values begin that are written to the source. If both topics have one name, those
+    that come from the target begin otherwise."""
 
     flow: Flow
     source: SimulatedCluster
     target: SimulatedCluster
     topic: str
+    mark: bytes = b""
 
     @property
     def remote(self) -> str:
-        return f"{self.flow.source.alias}.{self.topic}"
+        return f"{self.flow.source.alias}.{self.topic}" if self.flow.policy.renames else self.topic
+
+    def own(self, part: Partition, *, all_decided: bool = False) -> list[Record]:
+        """As `committed`: of the records that were written to the source."""
+        return [record for record in committed(part, all_decided=all_decided) if (record.value or b"").startswith(self.mark)]
 
     def partitions(self) -> Iterator[tuple[Partition, Partition]]:
         return zip(self.source.topic(self.topic).partitions, self.target.topic(self.remote).partitions, strict=True)
@@ -42,16 +48,18 @@ def log_of(part: Partition) -> Log:
     return part.log if part.led.leader != NO_LEADER else max(part.logs.values(), key=lambda log: log.end)
 
 
-def committed(part: Partition) -> list[Record]:
-    """What a committed reader sees."""
+def committed(part: Partition, *, all_decided: bool = False) -> list[Record]:
+    """What a committed reader sees. `all_decided`: and what it will see when the transactions have ended that are open now."""
     log = log_of(part)
+    end = log.high_watermark if all_decided else log.stable_end
+    is_open = {producer: first for first, producer in log.producers.ongoing.items()} if all_decided else {}
     aborted = {(one.producer_id, one.first): one.last for one in log.producers.aborted}
     ends: dict[int, list[tuple[int, int]]] = {}
     for (producer, first), last in aborted.items():
         ends.setdefault(producer, []).append((first, last))
     found: list[Record] = []
     for batch in log.batches:
-        if batch.is_control or batch.next_offset > log.stable_end:
+        if batch.is_control or batch.next_offset > end or batch.base_offset >= is_open.get(batch.producer_id, end):
             continue
         if batch.is_transactional and any(first <= batch.base_offset < last for first, last in ends.get(batch.producer_id, ())):
             continue
@@ -74,12 +82,12 @@ def receipts(copy: Copy) -> list[Receipt]:
     return sorted(found, key=lambda receipt: (receipt.topic, receipt.partition, receipt.upstream_start))
 
 
-def wanted(source: Partition, known: Iterable[Receipt]) -> list[Record]:
+def wanted(copy: Copy, source: Partition, known: Iterable[Receipt]) -> list[Record]:
     """The committed records of a source partition, without those that it deleted before the flow began, or that receipts call lost."""
     own, start = [one for one in known if (one.topic, one.partition) == source.key], log_of(source).start
     lost = [(one.upstream_start, min(one.upstream_end, start)) for one in own if one.kind is ReceiptKind.LOSS]
     lost.append((0, min(start, min((one.upstream_start for one in own), default=start))))
-    return [record for record in committed(source) if not any(first <= record.offset < end for first, end in lost)]
+    return [record for record in copy.own(source) if not any(first <= record.offset < end for first, end in lost)]
 
 
 class What(NamedTuple):
@@ -103,16 +111,17 @@ def violations(copy: Copy) -> list[str]:
     found = []
     for source, target in copy.partitions():
         own = [one for one in known if (one.topic, one.partition) == source.key and one.kind is not ReceiptKind.SEED]
-        due = wanted(source, known)
+        due = wanted(copy, source, known)
         found += _copied(copy, due, target) if copy.flow.exactly_once else []
         found += _explained(copy, due, source, target, own)
+        found += _returned(source) if copy.mark else []
         found += _positions(copy, source, own)
     return found + _open(copy.target)
 
 
 def _copied(copy: Copy, source: list[Record], target: Partition) -> list[str]:
     """Whether the records are the same."""
-    here, there = _what(source), _what(committed(target))
+    here, there = _what(source), _what(copy.own(target))
     if here == there:
         return []
     place = next(place for place, (one, other) in enumerate(zip_longest(here, there)) if one != other)
@@ -125,10 +134,17 @@ def _copied(copy: Copy, source: list[Record], target: Partition) -> list[str]:
     return [f"{copy.remote}-{target.index} differs from record {place} on: {'; '.join(told)}"]
 
 
+def _returned(source: Partition) -> list[str]:
+    """Records that are on their own cluster more than once: they have come back. Every value is written once."""
+    values = [record.value for record in committed(source)]
+    back = sorted({str(value) for value in values if values.count(value) > 1})
+    return [f"{source.topic}-{source.index} has records that came back: {', '.join(back)}"] if back else []
+
+
 def _explained(copy: Copy, due: list[Record], source: Partition, target: Partition, own: list[Receipt]) -> list[str]:
     """Whether receipts settle every offset once, and their runs name the right records."""
     name, reached, found = f"receipts of {source.topic}-{source.index}", own[0].upstream_start if own else 0, []
-    here, there = ({one.offset: what for one, what in zip(all_, _what(all_), strict=True)} for all_ in (due, committed(target)))
+    here, there = ({one.offset: what for one, what in zip(all_, _what(all_), strict=True)} for all_ in (due, copy.own(target)))
     explained: list[int] = []
     named: list[int] = []
     for receipt in own:

@@ -5,6 +5,7 @@ Unchanged Ferry passes all of them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 from tests.simulation.faults import Act, Fault
@@ -64,6 +65,16 @@ def _killed(request: str, nth: int) -> Scenario:
     return Scenario(1, rounds, (Fault(Act.KILL, "run-0", request, nth),), partitions=1, exactly_once=False, small=True)
 
 
+def _other_commits(seed: int, fault: Fault, kind: Kind, beside: float) -> Scenario:
+    """A run of one flow reads what the other flow has written while this one commits."""
+    writes = tuple(replace(one, back=True) for one in _writes(6, 3, 2))
+    rounds = (
+        Round(0, Kind.BOUNDED, writes, beside=beside, back=True),
+        Round(1, kind, _writes(2, 2, 2), seconds=4.0),
+    )
+    return Scenario(seed, rounds, (fault,), source_brokers=3, both=True)
+
+
 _TAKEN_BACK = tuple(_taken_back_late(1, refresh, init) for refresh, init in product(range(18, 22), (4, 5)))
 SCENES = {
     "no-epoch-after-an-abort": (_late_abort(3, OLD), _late_abort(59, (4, 3))),
@@ -72,6 +83,10 @@ SCENES = {
     "accepted-after-refused": tuple(_lagging(produce, place) for produce, place in product((2, 3), (0, 1, 3))),
     "heads-before-receipts": tuple(_killed("Produce ledger", nth) for nth in range(2, 7)),
     "positions-before-heads": tuple(_killed("Produce state", nth) for nth in range(2, 9)),
+    "beyond-the-end-forgotten": (_other_commits(1, Fault(Act.FREEZE, "run-0", "EndTxn commit lane", 1, seconds=1.5), Kind.FOLLOWS, 0.5),),
+    "committed-receipts": tuple(
+        _other_commits(1, Fault(Act.LAG, "run-0", "EndTxn commit lane", 1, 3.0, "source", place), Kind.BOUNDED, 0.5) for place in range(12)
+    ),
     "no-proof-after-taking": _TAKEN_BACK,
     "no-comparison": _TAKEN_BACK,
 }

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+from tests.simulation.both_ways import SHARE, in_both_directions
 from tests.simulation.faults import Act, Fault
 from tests.simulation.scenario import OLD, Kind, Round, Scenario, usual
 from tests.simulation.writing import Write
@@ -117,4 +118,5 @@ def drawn(seed: int) -> Scenario:
     """The scenario of a seed."""
     chance = Random(seed)
     scenario = replace(usual(chance, seed), framed=seed % FRAMED_EVERY == 0)
-    return with_theme(scenario, chance) if chance.random() < 0.6 else scenario
+    scenario = with_theme(scenario, chance) if chance.random() < 0.6 else scenario
+    return in_both_directions(scenario, chance) if chance.random() < SHARE else scenario
