@@ -17,6 +17,7 @@ from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.partition import NO_LEADER, Partition
 from tests.simulation.processes import Process
 from tests.simulation.topics import INTERNAL
+from tests.simulation.unclean import UncleanElections
 from tests.simulation.world import Fate, World
 
 
@@ -38,6 +39,7 @@ class Act(Enum):
     LAG = "followers copy nothing for a while; then some of them lead"
     OFFLINE = "partitions of records have no leader for a while"
     EXPIRE = "the source deletes its oldest records"
+    UNCLEAN = "partitions lose their last records, in an unclean election after a while"
     CLOCK = "its wall clock jumps by hours, and is set right again"
     CUT_OFF = "a broker loses the others, goes on as the leader that it was, and comes back"
 
@@ -51,7 +53,7 @@ OF_MESSAGES = {
     Act.UNREADY: Fate.UNREADY,
 }
 OF_PROCESSES = (Act.KILL, Act.KILL_AFTER, Act.FREEZE, Act.FREEZE_AFTER)
-OF_BROKERS = (Act.FAIL, Act.MOVE, Act.LAG, Act.OFFLINE, Act.EXPIRE, Act.CUT_OFF)
+OF_BROKERS = (Act.FAIL, Act.MOVE, Act.LAG, Act.OFFLINE, Act.EXPIRE, Act.UNCLEAN, Act.CUT_OFF)
 # What happens at every election: Ferry overcomes it without a word.
 USUAL = frozenset({Act.UNREADY})
 _OF_ONE_BROKER = {*OF_MESSAGES, *OF_PROCESSES, Act.FAIL, Act.OFFLINE, Act.EXPIRE, Act.CLOCK}
@@ -117,6 +119,7 @@ _WEIGHTS = {
     Act.LAG: 3,
     Act.OFFLINE: 1,
     Act.EXPIRE: 2,
+    Act.UNCLEAN: 1,
     Act.CLOCK: 0,
     Act.CUT_OFF: 0,
 }
@@ -129,7 +132,7 @@ def drawn_fault(chance: Random, names: list[str], protocol: int, *, brokers: boo
     request, _, most = chance.choices(_AIMS[protocol], [often for _, often, _ in _AIMS[protocol]])[0]
     # Most of them last about as long as a run, others longer than any time-out.
     seconds = chance.choice((0.05, 0.3, 1.0, 5.0, 30.0, 70.0)) * (0.2 + chance.random()) if act not in OF_MESSAGES else 0.0
-    cluster = "source" if chance.random() < 0.2 or act is Act.EXPIRE else "target"
+    cluster = "source" if chance.random() < 0.2 or act in {Act.EXPIRE, Act.UNCLEAN} else "target"
     nth = 1 + int(most * chance.random() ** 3)
     return Fault(act, chance.choice(names), request, nth, seconds, cluster, chance.randrange(1_000))
 
@@ -159,6 +162,7 @@ class Faults:
         self._sent: Counter[tuple[str, str]] = Counter()
         self.happened: list[Fault] = []
         self._leaderless: list[tuple[SimulatedCluster, Partition, int]] = []  # and who led it
+        self.unclean = UncleanElections(world)
         self.over = False
 
     def fate(self, who: str, request: Any) -> Fate:
@@ -212,6 +216,8 @@ class Faults:
             self._world.at(self._world.now, lambda: self._move(cluster, fault.place))
         elif fault.act is Act.EXPIRE:
             self._world.at(self._world.now, lambda: self._expire(cluster, fault.place))
+        elif fault.act is Act.UNCLEAN:
+            self._world.at(self._world.now, lambda: self._lose(cluster, fault.place, fault.seconds))
         elif fault.act is Act.LAG:
             self._world.at(self._world.now, lambda: self._lag(cluster, fault.place, fault.seconds))
         elif fault.act is Act.OFFLINE:
@@ -264,6 +270,11 @@ class Faults:
                 part.replicate()
         cluster.state.look_at_parked()
 
+    def _lose(self, cluster: SimulatedCluster, place: int, seconds: float) -> None:
+        """At most as long as followers lag, so that it happens before the faults are over."""
+        chosen = [part for part in self._chosen(cluster, place) if not part.topic.startswith(("__", "mm2-"))]
+        self.unclean.begin(cluster, chosen, min(seconds, LONGEST_LAG))
+
     def _lag(self, cluster: SimulatedCluster, place: int, seconds: float) -> None:
         """A follower that lags for longer than replica.lag.time.max.ms would not be in sync any more."""
         parts = self._chosen(cluster, place)
@@ -307,6 +318,7 @@ class Faults:
     def heal(self) -> None:
         """No more faults, and every broker comes back."""
         self.over = True
+        self.unclean.heal()
         for cluster in self._clusters.values():
             for node in cluster.state.brokers:
                 self._bring_back(cluster, node)

@@ -350,6 +350,18 @@ MUTANTS = (
         FEED,
         ("        end, excluded = segment.end, task.excluded\n", "        end, excluded = segment.end - 1, task.excluded\n"),
     ),
+    _of(
+        "truncation-unseen",
+        "a plan compares leader epochs: the source may have lost records that were copied",
+        "copying.partition_plan",
+        ("    if facts.truncation is not None:\n        return _truncated", "    if False:\n        return _truncated"),
+    ),
+    _of(
+        "lane-past-truncation",
+        "a lane stops a partition whose log was truncated before its position",
+        FEED,
+        ("        elif diverged is not None and diverged.proven:", "        elif False:"),
+    ),
     # Both directions under one name.
     _of(
         "copied-back",

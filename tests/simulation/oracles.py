@@ -5,15 +5,16 @@ Every committed record of the source is on the target once, in order, and nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import NamedTuple
 
 from tests.simulation.batches import Record, records
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.log import Log
 from tests.simulation.partition import NO_LEADER, Partition
+from tests.simulation.records import what_of
+from tests.simulation.rewritten import rewritten
 
 from ferry.config import Flow
 from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt
@@ -23,13 +24,14 @@ from ferry.ledger.state import HEAD_KEY, Head, decode_state
 @dataclass(frozen=True)
 class Copy:
     """A source topic and its remote topic. `mark`: how the values begin that are written to the source. If both topics have one name, those
-    that come from the target begin otherwise."""
+    that come from the target begin otherwise. `gone`: by source partition, committed records that it has lost."""
 
     flow: Flow
     source: SimulatedCluster
     target: SimulatedCluster
     topic: str
     mark: bytes = b""
+    gone: Mapping[tuple[str, int], list[Record]] = field(default_factory=dict)
 
     @property
     def remote(self) -> str:
@@ -90,19 +92,6 @@ def wanted(copy: Copy, source: Partition, known: Iterable[Receipt]) -> list[Reco
     return [record for record in copy.own(source) if not any(first <= record.offset < end for first, end in lost)]
 
 
-class What(NamedTuple):
-    """A record without its place."""
-
-    key: bytes | None
-    value: bytes | None
-    timestamp: int
-    headers: tuple[tuple[str, bytes], ...]
-
-
-def _what(found: Iterable[Record]) -> list[What]:
-    return [What(record.key, record.value, record.timestamp, tuple(record.headers)) for record in found]
-
-
 def violations(copy: Copy) -> list[str]:
     """Everything that does not hold, in words."""
     if copy.remote not in copy.target.state.topics:
@@ -111,6 +100,12 @@ def violations(copy: Copy) -> list[str]:
     found = []
     for source, target in copy.partitions():
         own = [one for one in known if (one.topic, one.partition) == source.key and one.kind is not ReceiptKind.SEED]
+        if source.key in copy.gone:
+            all_of_it = [one for one in known if (one.topic, one.partition) == source.key]
+            name = f"{source.topic}-{source.index}"
+            found += rewritten(name, copy.own(source), copy.gone[source.key], copy.own(target), all_of_it)
+            found += _positions(copy, source, [one for one in own if one.series in {head.series for head in _heads(copy, source)}])
+            continue
         due = wanted(copy, source, known)
         found += _copied(copy, due, target) if copy.flow.exactly_once else []
         found += _explained(copy, due, source, target, own)
@@ -121,7 +116,7 @@ def violations(copy: Copy) -> list[str]:
 
 def _copied(copy: Copy, source: list[Record], target: Partition) -> list[str]:
     """Whether the records are the same."""
-    here, there = _what(source), _what(copy.own(target))
+    here, there = what_of(source), what_of(copy.own(target))
     if here == there:
         return []
     place = next(place for place, (one, other) in enumerate(zip_longest(here, there)) if one != other)
@@ -144,7 +139,7 @@ def _returned(source: Partition) -> list[str]:
 def _explained(copy: Copy, due: list[Record], source: Partition, target: Partition, own: list[Receipt]) -> list[str]:
     """Whether receipts settle every offset once, and their runs name the right records."""
     name, reached, found = f"receipts of {source.topic}-{source.index}", own[0].upstream_start if own else 0, []
-    here, there = ({one.offset: what for one, what in zip(all_, _what(all_), strict=True)} for all_ in (due, copy.own(target)))
+    here, there = ({one.offset: what for one, what in zip(all_, what_of(all_), strict=True)} for all_ in (due, copy.own(target)))
     explained: list[int] = []
     named: list[int] = []
     for receipt in own:
@@ -167,11 +162,15 @@ def _explained(copy: Copy, due: list[Record], source: Partition, target: Partiti
     return found
 
 
-def _positions(copy: Copy, source: Partition, own: list[Receipt]) -> list[str]:
-    """Whether head, position and receipts agree."""
+def _heads(copy: Copy, source: Partition) -> list[Head]:
     state = newest(copy.target, copy.flow.state_topic)
     entries = (decode_state(key, value) for key, value in state.items() if key.startswith(HEAD_KEY))
-    heads = [entry.position for entry in entries if isinstance(entry, Head) and (entry.topic, entry.partition) == source.key]
+    return [entry for entry in entries if isinstance(entry, Head) and (entry.topic, entry.partition) == source.key]
+
+
+def _positions(copy: Copy, source: Partition, own: list[Receipt]) -> list[str]:
+    """Whether head, position and receipts agree."""
+    heads = [head.position for head in _heads(copy, source)]
     group = copy.target.groups.groups.get(copy.flow.position_group)
     stored = group.offsets.get((copy.remote, source.index)) if group is not None else None
     ends = [receipt.upstream_end for receipt in own][-1:] or heads

@@ -63,6 +63,7 @@ class Scenario:
     narrow: bool = False  # a batch holds few records, so that a transaction has many batches
     mishaps: float = 0.0
     goes_on: bool = True  # whether one more run copies more records at the end
+    restarts: bool = False  # whether ferry.on.recreate=restart; else a person sets it in the end
     both: bool = False  # whether a flow in the other direction copies the same topic, which keeps its name
     framed: bool = False  # whether connections carry bytes; nothing else differs
 

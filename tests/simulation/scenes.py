@@ -75,6 +75,13 @@ def _other_commits(seed: int, fault: Fault, kind: Kind, beside: float) -> Scenar
     return Scenario(seed, rounds, (fault,), source_brokers=3, both=True)
 
 
+def _cut_and_grown() -> Scenario:
+    """A lane that follows has copied two records when an unclean election removes them; then three others come."""
+    later = (Write(0, 2), Write(0, 3), Write(0, 1))
+    rounds = (Round(0, Kind.FOLLOWS, (Write(0, 1),), later, pause=2.0, seconds=9.0),)
+    return Scenario(1, rounds, (Fault(Act.UNCLEAN, "run-0", "", 1, 3.0, "source"),), partitions=1, source_brokers=3)
+
+
 _TAKEN_BACK = tuple(_taken_back_late(1, refresh, init) for refresh, init in product(range(18, 22), (4, 5)))
 SCENES = {
     "no-epoch-after-an-abort": (_late_abort(3, OLD), _late_abort(59, (4, 3))),
@@ -87,6 +94,7 @@ SCENES = {
     "committed-receipts": tuple(
         _other_commits(1, Fault(Act.LAG, "run-0", "EndTxn commit lane", 1, 3.0, "source", place), Kind.BOUNDED, 0.5) for place in range(12)
     ),
+    "lane-past-truncation": (_cut_and_grown(),),
     "no-proof-after-taking": _TAKEN_BACK,
     "no-comparison": _TAKEN_BACK,
 }

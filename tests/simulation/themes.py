@@ -50,6 +50,9 @@ THEMES = (
     Theme((Act.MOVE, Act.FAIL), ("Produce lane",), 8, {"target_brokers": 3, "small": True, "narrow": True}, seconds=2.0, many=True),
     # A leader does not know yet that it leads, but knows it when the next batch comes.
     Theme((Act.UNREADY,), ("Produce lane",), 2, {"narrow": True, "transaction_version": 1, "partitions": 1}, many=True, alone=True),
+    # The source loses records in an unclean election, perhaps after they were copied.
+    Theme((Act.UNCLEAN,), ("", "Fetch"), 30, {"source_brokers": 3}, seconds=2.0, cluster="source"),
+    Theme((Act.UNCLEAN,), ("Produce lane", "EndTxn commit lane"), 3, {"source_brokers": 3, "small": True}, seconds=0.3, cluster="source"),
     # Partitions stay without a leader for longer than a lane waits.
     Theme((Act.OFFLINE,), ("Produce lane",), 3, {"small": True, "partitions": 3}, seconds=100.0, many=True, cluster="source"),
     # An older run wakes up in a lane that the newer one does not use.
@@ -119,4 +122,17 @@ def drawn(seed: int) -> Scenario:
     chance = Random(seed)
     scenario = replace(usual(chance, seed), framed=seed % FRAMED_EVERY == 0)
     scenario = with_theme(scenario, chance) if chance.random() < 0.6 else scenario
+    if any(fault.act is Act.UNCLEAN for fault in scenario.faults):
+        return _rewritten(scenario, chance)
     return in_both_directions(scenario, chance) if chance.random() < SHARE else scenario
+
+
+def _more(scenario: Scenario, chance: Random) -> tuple[Write, ...]:
+    return tuple(Write(number % scenario.partitions, 2) for number in range(chance.randrange(8)))
+
+
+def _rewritten(scenario: Scenario, chance: Random) -> Scenario:
+    """A source that loses records. It deletes none beside: after a loss, Ferry does not know the leader epoch (docs/troubleshooting.md)."""
+    faults = tuple(fault for fault in scenario.faults if fault.act is not Act.EXPIRE)
+    rounds = tuple(replace(entry, later=(*entry.later, *_more(scenario, chance)), pause=0.3 * chance.random()) for entry in scenario.rounds)
+    return replace(scenario, rounds=rounds, faults=faults, exactly_once=True, source_brokers=3, restarts=chance.random() < 0.5)
