@@ -6,6 +6,7 @@ Its records of today are on the target once, in order. What was copied before st
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from tests.simulation.batches import Record
 from tests.simulation.records import What, what_of
@@ -50,6 +51,9 @@ def _joined(name: str, own: Sequence[Receipt]) -> list[str]:
     found = []
     for series in sorted({one.series for one in own}):
         mine = [one for one in own if one.series == series]
-        pairs = zip(mine, mine[1:], strict=False)
-        found += [f"receipts of {name}: after {one.upstream_end} comes {two.upstream_start}" for one, two in pairs if one.upstream_end != two.upstream_start]
+        found += [
+            f"receipts of {name}: after {one.upstream_end} comes {two.upstream_start}"
+            for one, two in pairwise(mine)
+            if one.upstream_end != two.upstream_start
+        ]
     return found

@@ -15,7 +15,8 @@ from tests.simulation.world import World
 
 
 class UncleanElections:
-    """Those of a world. `gone`: by partition whose log was cut, committed records that it has lost. `last`: when records were lost, for the last time."""
+    """Those of a world. `gone`: by partition whose log was cut, committed records that it has lost.
+    `last`: when that was, for the last time."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -56,7 +57,8 @@ class UncleanElections:
             gone = [record for record in before if (record.offset, record.value) not in left]
             if end > part.log.end:
                 self.gone[part.key], self.last = gone, self._world.now
-                self._world.note(f"{part.topic}-{part.index} has lost {[record.offset for record in gone]}: broker {others[0]} leads from {part.log.end} on")
+                lost = [record.offset for record in gone]
+                self._world.note(f"{part.topic}-{part.index} has lost {lost}: broker {others[0]} leads from {part.log.end} on")
         self._follow(cluster, part, there)
 
     @staticmethod
