@@ -106,6 +106,12 @@ MUTANTS = (
         ("        if generation == self._generation:\n            self._fetching", "        if True:\n            self._fetching"),
         ("fetched.asked.offset != cursor.fetched", "False"),
     ),
+    _of(
+        "clock-once",
+        "a lane that follows looks at the wall clock again",
+        "copying.following",
+        ("        self.until = None if self.until is None else min(self.until, now + left)\n", ""),
+    ),
     # Fences.
     _of(
         "lane-without-condition",

@@ -24,7 +24,8 @@ from ferry.clusters.net.shared_connection import ConnectedCluster
 from ferry.errors import FerryError
 
 # States in which a coordinator will still write markers (org.apache.kafka.coordinator.transaction.TransactionState).
-UNDECIDED = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
+ONGOING = "Ongoing"
+UNDECIDED = frozenset({ONGOING, "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 
 # Open transactions of a partition, ordered by first offset, or a text that says why Ferry cannot see them.
 Told = tuple[OpenTransaction, ...] | str
