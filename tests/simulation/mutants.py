@@ -10,15 +10,12 @@ import subprocess
 import sys
 from typing import Any
 
+from tests.simulation.mutants_of_readers import OF_READERS
 from tests.simulation.mutating import ROOT, Mutant, first_found
+from tests.simulation.mutating import mutant_of as _of
 
 # A mutant that no seed of so many finds is not found.
 SEEDS = 400
-
-
-def _of(name: str, rule: str, module: str, *edits: tuple[str, str], beside: Mutant | None = None, harm: str = "") -> Mutant:
-    """`beside`: a mutant whose rule is missing too. `harm`: as of Mutant."""
-    return Mutant(name, rule, f"ferry.{module}", edits, () if beside is None else ((beside.module, beside.edits),), harm)
 
 
 LANE, APPENDER, CURSOR, FEED = "copying.lane", "copying.appender", "copying.cursor", "copying.source_feed"
@@ -38,6 +35,7 @@ NO_SECOND_READING = _of(
     "a run reads the number of lanes again up to its own record",
     DRIVER,
     ("return held | lease.take_more_lanes(lease.last_record().lanes)", "return held"),
+    harm="doubled",
 )
 
 # Three rules have no mutant, because something else holds in their place, whatever happens here. Unit tests hold the first two:
@@ -169,6 +167,7 @@ MUTANTS = (
         ("lanes=max(found.lanes, number_of_lanes(0, self._flow.lanes))", "lanes=number_of_lanes(0, self._flow.lanes)"),
         beside=NO_SECOND_READING,
     ),
+    NO_SECOND_READING,
     _of(
         "fenced-goes-on",
         "a lane that was fenced ends",
@@ -360,6 +359,7 @@ MUTANTS = (
     _of("report-of-one-try", "a report has all tries of a run", "pipeline.run", ("if records.opened is not None:  #", "if False:  #")),
     _of("report-of-all-runs", "a report counts its own run", "pipeline.report_reading", ("if receipt.run_id == request.run_id]", "]")),
     _of("failures-forgotten", "a report names what failed", DRIVER, ("self._plans.stop(key, error, problem)", "pass")),
+    *OF_READERS,
 )
 
 

@@ -13,16 +13,20 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from kafka.protocol.producer import InitProducerIdRequest
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.faults import LONGEST_LAG, OF_BROKERS, OF_PROCESSES, USUAL, Act, Fault, Faults
 from tests.simulation.ferry_in_a_world import entered, flow_between, run_flow
-from tests.simulation.oracles import Copy, committed, log_of, receipts, violations, wanted
+from tests.simulation.oracles import Copy, committed, log_of, receipts, translated, violations, wanted
 from tests.simulation.processes import Process
+from tests.simulation.reading import let_read, misplaced, unequal, unseen, verified
+from tests.simulation.reading import translated as grouped
 from tests.simulation.releases import Release
 from tests.simulation.scenario import OLD, Kind, Round, Scenario
+from tests.simulation.spoiling import spoil
 from tests.simulation.state import Settings
 from tests.simulation.wires import STRAY_SECONDS
 from tests.simulation.world import Fate, World
@@ -43,6 +47,8 @@ LAST_RUNS = 8
 UNMARKED = 0.05
 # Of two requests that are sent within this time, in seconds, either may be the first at the broker.
 SOON = 0.01
+# One seed of so many is read at the end, which takes longer than the oracles.
+READ_EVERY = 10
 # A run that nothing holds up learns so soon that another one has taken the flow.
 KNOWN = 0.5
 # The largest batch of a narrow topic, in bytes: about five records.
@@ -242,6 +248,8 @@ class Play:
             if len(committed(target)) < len(due):
                 self.problems.append(f"{name} reports success, but {self.copy.remote}-{target.index} lacks records")
             reached = max((one.upstream_end for one in known if (one.topic, one.partition) == source.key), default=0)
+            if len(due) == len(committed(target)):  # otherwise other runs copy meanwhile
+                self.problems += translated(self.copy, source, target, known, due)
             if reached < end:
                 self.problems.append(f"{name} reports success, but the receipts of {TOPIC}-{source.index} end at {reached}, not {end}")
 
@@ -309,6 +317,24 @@ class Play:
             self._copy_rest("after")
             self.world.sleep(1.0)
             self.problems += violations(self.copy)
+        if self.scenario.seed % READ_EVERY == 0 and not self.problems:
+            self._read()
+
+    def _read(self) -> None:
+        """What reads the copies says what the oracles say, and a verify sees that a record is another one."""
+        let_read(self.copy, self.scenario.seed)
+        self._compare("verify", partial(verified, self.flow), unequal)
+        self._compare("groups", partial(grouped, self.flow), misplaced)
+        what = spoil(self.copy, Random(self.scenario.seed))
+        if what:
+            self.world.note(f"somebody changes {what}")
+            self._compare("second-verify", partial(verified, self.flow), partial(unseen, what))
+
+    def _compare(self, name: str, work: Callable[[], Any], check: Callable[[Copy, Any], list[str]]) -> None:
+        process = self.world.begin(name, work)
+        self._wait(process, LONGEST_RUN)
+        told = check(self.copy, process.result) if process.problem is None else [f"{name} ends: {process.problem}"]
+        self.problems += told
 
     def _end_of(self, process: Process) -> None:
         until = self.world.now + LONGEST_RUN

@@ -64,6 +64,16 @@ def _killed(request: str, nth: int) -> Scenario:
     return Scenario(1, rounds, (Fault(Act.KILL, "run-0", request, nth),), partitions=1, exactly_once=False, small=True)
 
 
+def _stale_leader(seed: int) -> Scenario:
+    """A broker is cut off when a run begins to use three lanes, and goes on as a leader of the state topic. That run stands still before a
+    commit. From this broker, the next run reads that only one lane was ever used."""
+    writes = _writes(3, 2, 3)
+    rounds = (Round(0, Kind.BOUNDED, writes, lanes=1), Round(1, Kind.BOUNDED, writes, lanes=3), Round(2, Kind.BOUNDED, (), lanes=1))
+    cut_off = Fault(Act.CUT_OFF, "run-1", "InitProducerId run", 1, seconds=150.0)
+    faults = (cut_off, Fault(Act.FREEZE, "run-1", "EndTxn commit lane", 1, seconds=45.0))
+    return Scenario(seed, rounds, faults, partitions=3, target_brokers=3, small=True)
+
+
 _TAKEN_BACK = tuple(_taken_back_late(1, refresh, init) for refresh, init in product(range(18, 22), (4, 5)))
 SCENES = {
     "no-epoch-after-an-abort": (_late_abort(3, OLD), _late_abort(59, (4, 3))),
@@ -74,4 +84,5 @@ SCENES = {
     "positions-before-heads": tuple(_killed("Produce state", nth) for nth in range(2, 9)),
     "no-proof-after-taking": _TAKEN_BACK,
     "no-comparison": _TAKEN_BACK,
+    "no-second-reading": (_stale_leader(98),),
 }
