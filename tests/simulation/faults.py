@@ -118,7 +118,7 @@ _WEIGHTS = {
     Act.OFFLINE: 1,
     Act.EXPIRE: 2,
     Act.CLOCK: 0,
-    Act.CUT_OFF: 0,
+    Act.CUT_OFF: 3,
 }
 
 
