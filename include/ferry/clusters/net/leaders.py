@@ -4,7 +4,7 @@ If the topic id of a name is not the expected one, its partitions have no leader
 deleted and created again in the meantime.
 
 A broker that is cut off from the others goes on as leader, and answers what it knows. So a leader counts only if its leader epoch is not
-lower than one that was told before for the same topic id (KIP-320). To learn what other processes have written, Ferry asks two brokers
+lower than a known one of the same topic id (KIP-320). To learn what other processes have written, Ferry asks two brokers
 (`ask_two`): of two, one at most is cut off alone.
 """
 
