@@ -124,7 +124,7 @@ _WEIGHTS = {
     Act.OFFLINE: 1,
     Act.EXPIRE: 2,
     Act.CLOCK: 2,
-    Act.CUT_OFF: 0,
+    Act.CUT_OFF: 3,
 }
 
 

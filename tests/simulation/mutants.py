@@ -17,7 +17,6 @@ from tests.simulation.mutating import mutant_of as _of
 # A mutant that no seed of so many finds is not found.
 SEEDS = 400
 
-
 LANE, APPENDER, CURSOR, FEED = "copying.lane", "copying.appender", "copying.cursor", "copying.source_feed"
 FENCING, DRIVER, END, COORDINATION = "copying.fencing", "copying.driver", "copying.segment_end", "clusters.groups.coordination"
 
@@ -36,6 +35,21 @@ NO_SECOND_READING = _of(
     DRIVER,
     ("return held | lease.take_more_lanes(lease.last_record().lanes)", "return held"),
     harm="doubled",
+)
+
+ONE_BROKER = _of(
+    "one-broker",
+    "two brokers are asked for the leaders of Ferry's own topics",
+    "clusters.net.connections",
+    ("self._any_node((first,))", "None"),
+)
+
+LOWER_EPOCH = _of(
+    "lower-epoch",
+    "a leader with a lower leader epoch than a known one does not count (without the rule above)",
+    "clusters.net.leaders",
+    ("if not 0 <= leader.epoch < newest.get(number, NO_LEADER).epoch}", "}"),
+    beside=ONE_BROKER,
 )
 
 # Three rules have no mutant, because something else holds in their place, whatever happens here. Unit tests hold the first two:
@@ -192,6 +206,23 @@ MUTANTS = (
         "with transaction.version 2 every transaction has an epoch of its own",
         COORDINATION,
         ("if transactions_v2 and answer.producer_id >= 0", "if False"),
+    ),
+    # Leaders that were replaced without knowing it.
+    ONE_BROKER,
+    LOWER_EPOCH,
+    _of(
+        "no-mark-in-ledger",
+        "a backfill reads the ledger up to its own record (without the two rules above)",
+        DRIVER,
+        ("            lease.mark_ledger()\n", "            pass\n"),
+        beside=LOWER_EPOCH,
+        harm="differs from record",
+    ),
+    _of(
+        "hanging-at-old-leader",
+        "a transaction hangs only if the leader is the one that two brokers name",
+        "copying.abandoned_transactions",
+        ("        told = {key: found for key, found in told.items() if leaders.of(*key) == asked[key]}\n", ""),
     ),
     _of("old-pair", "records are sent with the pair of the lane", LANE, ("        self._records.adopt(identity)\n", "")),
     # In the transaction.

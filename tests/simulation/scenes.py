@@ -74,6 +74,15 @@ def _stale_leader(seed: int) -> Scenario:
     return Scenario(seed, rounds, faults, partitions=3, target_brokers=3, small=True)
 
 
+def _cut_off(seed: int, request: str, place: int, kind: Kind) -> Scenario:
+    """A leader is replaced while the first run copies, and does not know it. Ferry's runs may ask it for long."""
+    fault = Fault(Act.CUT_OFF, "run-0", request, 1, seconds=200.0, place=place)
+    rounds = (Round(0, Kind.BOUNDED, _writes(4, 3, 2)), Round(1, kind, _writes(1, 1, 2)))
+    return Scenario(seed, rounds, (fault,), target_brokers=3)
+
+
+_REQUESTS = ("Produce lane", "InitProducerId lane", "EndTxn commit run")
+_REPLACED = tuple(_cut_off(seed, request, 2, Kind.BOUNDED) for seed, request in product(range(1, 8), _REQUESTS))
 _TAKEN_BACK = tuple(_taken_back_late(1, refresh, init) for refresh, init in product(range(18, 22), (4, 5)))
 SCENES = {
     "no-epoch-after-an-abort": (_late_abort(3, OLD), _late_abort(59, (4, 3))),
@@ -85,4 +94,8 @@ SCENES = {
     "no-proof-after-taking": _TAKEN_BACK,
     "no-comparison": _TAKEN_BACK,
     "no-second-reading": (_stale_leader(98),),
+    "one-broker": _REPLACED,
+    "lower-epoch": _REPLACED,
+    "hanging-at-old-leader": _REPLACED,
+    "no-mark-in-ledger": tuple(_cut_off(seed, request, 2, Kind.BACKFILL) for seed, request in product(range(7), _REQUESTS)),
 }

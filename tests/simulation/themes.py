@@ -49,6 +49,14 @@ THEMES = (
     Theme((Act.MOVE, Act.FAIL), ("Produce lane",), 8, {"target_brokers": 3, "small": True, "narrow": True}, seconds=2.0, many=True),
     # A leader does not know yet that it leads, but knows it when the next batch comes.
     Theme((Act.UNREADY,), ("Produce lane",), 2, {"narrow": True, "transaction_version": 1, "partitions": 1}, many=True, alone=True),
+    # A leader was replaced and does not know it. Later runs ask it.
+    Theme(
+        (Act.CUT_OFF,),
+        ("InitProducerId run", "EndTxn commit run", "Produce lane", "EndTxn commit lane"),
+        2,
+        {"target_brokers": 3, "small": True},
+        seconds=120.0,
+    ),
     # Partitions stay without a leader for longer than a lane waits.
     Theme((Act.OFFLINE,), ("Produce lane",), 3, {"small": True, "partitions": 3}, seconds=100.0, many=True, cluster="source"),
     # An older run wakes up in a lane that the newer one does not use.

@@ -59,8 +59,8 @@ async def open_of(
 
 
 async def _ask(connection: ClusterConnection, wanted: list[TopicPartition]) -> Found:
-    leaders = Leaders(connection, {key.topic for key in wanted})
-    await leaders.refresh()
+    leaders = Leaders(connection)
+    await leaders.ask_two({key.topic for key in wanted})
     unknown: dict[TopicPartition, Told] = dict.fromkeys(wanted, "the partition has no leader that tells of its producers")
     found = unknown | await _of_leaders(connection, leaders, wanted)
     ids = {entry.producer_id for entries in found.values() if not isinstance(entries, str) for entry in entries}
