@@ -260,12 +260,15 @@ class Play:
                 self.problems.append(f"{name} reports success, but the receipts of {TOPIC}-{source.index} end at {reached}, not {end}")
 
     def _taken_over(self, process: Process) -> None:
-        """A run says that another one has taken the flow over: then a newer one was there. What a dead one sent may come late."""
+        """A run says that another one has taken the flow over: then a newer one was there, or what an older one sent came late."""
         others = [other for tries in self._tries.values() for other in tries if other is not process]
-        there = [other for other in others if other.alive or other.over + STRAY_SECONDS * other.killed >= process.began]
+        late = {other.name for other in others if other.killed or other.name in self._unsure}
+        there = [other for other in others if other.alive or other.over + STRAY_SECONDS * (other.name in late) >= process.began]
         mine = self._took.get(process.name, 0.0)
         newer = [
-            other for other in there if other.name not in self._took or self._took[other.name] >= mine - SOON or other.name in self._follow
+            other
+            for other in there
+            if self._took.get(other.name, mine) >= mine - SOON or other.name in self._follow or other.name in self._unsure
         ]
         # A target of 2.8 does not show whose request was the last: there a run may have fenced itself.
         if not newer and self.scenario.release != OLD:
