@@ -55,7 +55,7 @@ class Sides:
 
     def back(self, offset: int, found: Translation) -> str:
         """The same of an offset of the target."""
-        later = [upstream for upstream, _, last in self._pairs if last >= offset]
+        later = [upstream for upstream, first, _ in self._pairs if first >= offset]  # whoever stands there has read all other records
         begin = self._bounds.source_start
         image, expired = max(min(later, default=self.reached or 0), begin), min(later, default=begin) < begin
         reason = Inexact.NOT_COPIED if self.reached is None else Inexact.AHEAD if offset > self._bounds.target_end else None
