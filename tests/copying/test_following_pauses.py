@@ -154,7 +154,14 @@ def test_transactions_that_were_full_early_delay_no_later_one() -> None:
 def test_a_lane_ends_once() -> None:
     for now, failed in ((NOW + 1, False), (NOW - 1, True)):
         made = following(0.0)
-        assert not made.ends(NOW - 2, failed=False)
-        assert made.ends(now, failed=failed)
+        assert not made.ends(NOW - 2, 600.0, failed=False)
+        assert made.ends(now, 600.0, failed=failed)
         assert not made.goes_on
-        assert not made.ends(now, failed=failed)
+        assert not made.ends(now, 600.0, failed=failed)
+
+
+def test_a_wall_clock_that_is_late_lets_a_lane_follow_no_longer() -> None:
+    made = following(hours := 3_600.0)  # it was late when the lane began,
+    assert not made.ends(NOW, 5.0, failed=False)  # and is right again
+    assert not made.ends(NOW + 1, hours, failed=False)  # and late again
+    assert made.ends(NOW + 5.1, hours, failed=False)

@@ -86,13 +86,22 @@ def test_age_is_the_coordinators_or_the_records() -> None:
 
 
 @pytest.mark.unit
+def test_a_transaction_that_its_coordinator_would_have_ended_shows_that_the_clock_is_wrong() -> None:
+    entry, now, hour = LastStableLag("t", 0, "A", "a:1", Key("t", 0), 10, 20), 100_000_000, 3_600_000
+    for state, age, known in (("Ongoing", hour, False), ("Ongoing", 60_000, True), ("PrepareCommit", hour, True)):
+        found = aged(replace(entry, transaction=OpenTransaction(7, 3, 10, 9, "id", state, now - age, 60_000)), now, 60_000)
+        assert (found.age_ms, found.overdue) == ((age, True) if known else (None, False))
+
+
+@pytest.mark.unit
 @pytest.mark.parametrize(
     ("age", "text"),
     [(119_999, "119 s"), (120_000, "2 min"), (7_199_999, "120 min"), (7_200_000, "2 h"), (200_000_000, "2 days"), (999, "0 s")],
 )
 def test_durations_are_told_roughly(age: int, text: str) -> None:
     entry = LastStableLag("t", 0, "A", "a:1", Key("A.t", 0), 10, 20, age_ms=age, hidden="not allowed")
-    assert entry.what == f"cluster A, A.t-0: a transaction is open for {text}, from offset 10 on (the log ends at 20): not allowed"
+    begun = f"a transaction is open for {text} by this machine's clock"
+    assert entry.what == f"cluster A, A.t-0: {begun}, from offset 10 on (the log ends at 20): not allowed"
 
 
 @pytest.mark.unit
@@ -120,7 +129,7 @@ def test_a_lag_as_json_and_as_a_failure() -> None:
     }
     young, unseen = replace(entry, overdue=False), replace(entry, transaction=None, hidden="not allowed")
     problem = (
-        "cluster A, A.t-4: a transaction is open for 2 min, from offset 10 on (the log ends at 20): "
+        "cluster A, A.t-4: a transaction is open for 2 min by this machine's clock, from offset 10 on (the log ends at 20): "
         "producer id 7, epoch 3, transactional id id, and 2 more after it; "
     )
     assert overdue([young, entry]) == [PartitionFailure("t", 4, "TransactionHangs", problem + entry.remedy)]

@@ -40,7 +40,7 @@ class Act(Enum):
     OFFLINE = "partitions of records have no leader for a while"
     EXPIRE = "the source deletes its oldest records"
     UNCLEAN = "partitions lose their last records, in an unclean election after a while"
-    CLOCK = "its wall clock jumps by hours, and is set right again"
+    CLOCK = "its wall clock jumps, and is set right again"
     CUT_OFF = "a broker loses the others, goes on as the leader that it was, and comes back"
 
 
@@ -73,8 +73,14 @@ class Fault:
     cluster: str = "target"
     place: int = 0
 
+    @property
+    def hours(self) -> float:
+        """By how many hours a clock jumps."""
+        return _HOURS[self.place % len(_HOURS)] if self.act is Act.CLOCK else 0.0
+
     def __str__(self) -> str:
         lasts = f" for {self.seconds:.3f} s" if self.seconds else ""
+        lasts = f" by {self.hours:.0f} h{lasts}" if self.act is Act.CLOCK else lasts
         where = f" ({self.cluster}, {self.place})" if self.act in OF_BROKERS else ""
         return f"{self.who}, request {self.nth}{f' of {self.request}' if self.request else ''}: {self.act.value}{lasts}{where}"
 
@@ -120,8 +126,8 @@ _WEIGHTS = {
     Act.OFFLINE: 1,
     Act.EXPIRE: 2,
     Act.UNCLEAN: 1,
-    Act.CLOCK: 0,
-    Act.CUT_OFF: 0,
+    Act.CLOCK: 2,
+    Act.CUT_OFF: 3,
 }
 
 
@@ -183,7 +189,7 @@ class Faults:
         if fault.act in OF_PROCESSES and process is not None:
             self._stop(fault, process)
         elif fault.act is Act.CLOCK and process is not None:
-            self._set_clock(process, 3_600 * _HOURS[fault.place % len(_HOURS)], fault.seconds)
+            self._set_clock(process, 3_600 * fault.hours, fault.seconds)
         elif fault.act in OF_BROKERS:
             self._disturb(fault, self._clusters[fault.cluster])
         return OF_MESSAGES.get(fault.act)

@@ -10,16 +10,12 @@ import subprocess
 import sys
 from typing import Any
 
+from tests.simulation.mutants_of_readers import OF_READERS
 from tests.simulation.mutating import ROOT, Mutant, first_found
+from tests.simulation.mutating import mutant_of as _of
 
 # A mutant that no seed of so many finds is not found.
 SEEDS = 400
-
-
-def _of(name: str, rule: str, module: str, *edits: tuple[str, str], beside: Mutant | None = None, harm: str = "") -> Mutant:
-    """`beside`: a mutant whose rule is missing too. `harm`: as of Mutant."""
-    return Mutant(name, rule, f"ferry.{module}", edits, () if beside is None else ((beside.module, beside.edits),), harm)
-
 
 LANE, APPENDER, CURSOR, FEED = "copying.lane", "copying.appender", "copying.cursor", "copying.source_feed"
 FENCING, DRIVER, END, COORDINATION = "copying.fencing", "copying.driver", "copying.segment_end", "clusters.groups.coordination"
@@ -38,6 +34,22 @@ NO_SECOND_READING = _of(
     "a run reads the number of lanes again up to its own record",
     DRIVER,
     ("return held | lease.take_more_lanes(lease.last_record().lanes)", "return held"),
+    harm="doubled",
+)
+
+ONE_BROKER = _of(
+    "one-broker",
+    "two brokers are asked for the leaders of Ferry's own topics",
+    "clusters.net.connections",
+    ("self._any_node((first,))", "None"),
+)
+
+LOWER_EPOCH = _of(
+    "lower-epoch",
+    "a leader with a lower leader epoch than a known one does not count (without the rule above)",
+    "clusters.net.leaders",
+    ("if not 0 <= leader.epoch < newest.get(number, NO_LEADER).epoch}", "}"),
+    beside=ONE_BROKER,
 )
 
 # Three rules have no mutant, because something else holds in their place, whatever happens here. Unit tests hold the first two:
@@ -106,6 +118,12 @@ MUTANTS = (
         ("        if generation == self._generation:\n            self._fetching", "        if True:\n            self._fetching"),
         ("fetched.asked.offset != cursor.fetched", "False"),
     ),
+    _of(
+        "clock-once",
+        "a lane that follows looks at the wall clock again",
+        "copying.following",
+        ("        self.until = None if self.until is None else min(self.until, now + left)\n", ""),
+    ),
     # Fences.
     _of(
         "lane-without-condition",
@@ -163,6 +181,7 @@ MUTANTS = (
         ("lanes=max(found.lanes, number_of_lanes(0, self._flow.lanes))", "lanes=number_of_lanes(0, self._flow.lanes)"),
         beside=NO_SECOND_READING,
     ),
+    NO_SECOND_READING,
     _of(
         "fenced-goes-on",
         "a lane that was fenced ends",
@@ -187,6 +206,23 @@ MUTANTS = (
         "with transaction.version 2 every transaction has an epoch of its own",
         COORDINATION,
         ("if transactions_v2 and answer.producer_id >= 0", "if False"),
+    ),
+    # Leaders that were replaced without knowing it.
+    ONE_BROKER,
+    LOWER_EPOCH,
+    _of(
+        "no-mark-in-ledger",
+        "a backfill reads the ledger up to its own record (without the two rules above)",
+        DRIVER,
+        ("            lease.mark_ledger()\n", "            pass\n"),
+        beside=LOWER_EPOCH,
+        harm="differs from record",
+    ),
+    _of(
+        "hanging-at-old-leader",
+        "a transaction hangs only if the leader is the one that two brokers name",
+        "copying.abandoned_transactions",
+        ("        told = {key: found for key, found in told.items() if leaders.of(*key) == asked[key]}\n", ""),
     ),
     _of("old-pair", "records are sent with the pair of the lane", LANE, ("        self._records.adopt(identity)\n", "")),
     # In the transaction.
@@ -398,6 +434,7 @@ MUTANTS = (
     _of("report-of-one-try", "a report has all tries of a run", "pipeline.run", ("if records.opened is not None:  #", "if False:  #")),
     _of("report-of-all-runs", "a report counts its own run", "pipeline.report_reading", ("if receipt.run_id == request.run_id]", "]")),
     _of("failures-forgotten", "a report names what failed", DRIVER, ("self._plans.stop(key, error, problem)", "pass")),
+    *OF_READERS,
 )
 
 

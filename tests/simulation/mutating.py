@@ -34,6 +34,11 @@ class Mutant(NamedTuple):
         return {self.module: self.edits, **dict(self.beside)}
 
 
+def mutant_of(name: str, rule: str, module: str, *edits: tuple[str, str], beside: Mutant | None = None, harm: str = "") -> Mutant:
+    """`beside`: a mutant whose rule is missing too. `harm`: as of Mutant."""
+    return Mutant(name, rule, f"ferry.{module}", edits, () if beside is None else ((beside.module, beside.edits),), harm)
+
+
 class _Mutated(SourceFileLoader):
     """Compiles a module with the text of a mutant."""
 

@@ -15,10 +15,12 @@ from tests.simulation.log import Log
 from tests.simulation.partition import NO_LEADER, Partition
 from tests.simulation.records import what_of
 from tests.simulation.rewritten import rewritten
+from tests.simulation.translating import Sides, mistranslated
 
 from ferry.config import Flow
 from ferry.ledger.receipts import Receipt, ReceiptKind, decode_receipt
 from ferry.ledger.state import HEAD_KEY, Head, decode_state
+from ferry.translation.offset_map import LogBounds
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,24 @@ def violations(copy: Copy) -> list[str]:
         found += _explained(copy, due, source, target, own)
         found += _returned(source) if copy.mark else []
         found += _positions(copy, source, own)
+        found += [] if copy.mark else translated(copy, source, target, known, due)
     return found + _open(copy.target)
+
+
+def sides_of(
+    copy: Copy, source: Partition, target: Partition, known: list[Receipt], due: list[Record]
+) -> tuple[Sides, list[Receipt], LogBounds]:
+    """What translations are compared with, and what they are made from. `due`: the records that must be on the target."""
+    own, starts = [one for one in known if (one.topic, one.partition) == source.key], (log_of(source).start, log_of(target).start)
+    bounds = LogBounds(*starts, log_of(target).stable_end, exactly_once=copy.flow.exactly_once)
+    return Sides(due, committed(target), own, bounds), own, bounds
+
+
+def translated(copy: Copy, source: Partition, target: Partition, known: list[Receipt], due: list[Record]) -> list[str]:
+    """Whether offsets are translated right. Nothing is told while a transaction is open there."""
+    if log_of(target).stable_end < log_of(target).high_watermark:
+        return []
+    return [f"{source.topic}-{source.index}: {problem}" for problem in mistranslated(*sides_of(copy, source, target, known, due))]
 
 
 def _copied(copy: Copy, source: list[Record], target: Partition) -> list[str]:

@@ -82,6 +82,25 @@ def _cut_and_grown() -> Scenario:
     return Scenario(1, rounds, (Fault(Act.UNCLEAN, "run-0", "", 1, 3.0, "source"),), partitions=1, source_brokers=3)
 
 
+def _stale_leader(seed: int) -> Scenario:
+    """A broker is cut off when a run begins to use three lanes, and goes on as a leader of the state topic. That run stands still before a
+    commit. From this broker, the next run reads that only one lane was ever used."""
+    writes = _writes(3, 2, 3)
+    rounds = (Round(0, Kind.BOUNDED, writes, lanes=1), Round(1, Kind.BOUNDED, writes, lanes=3), Round(2, Kind.BOUNDED, (), lanes=1))
+    cut_off = Fault(Act.CUT_OFF, "run-1", "InitProducerId run", 1, seconds=150.0)
+    faults = (cut_off, Fault(Act.FREEZE, "run-1", "EndTxn commit lane", 1, seconds=45.0))
+    return Scenario(seed, rounds, faults, partitions=3, target_brokers=3, small=True)
+
+
+def _cut_off(seed: int, request: str, place: int, kind: Kind) -> Scenario:
+    """A leader is replaced while the first run copies, and does not know it. Ferry's runs may ask it for long."""
+    fault = Fault(Act.CUT_OFF, "run-0", request, 1, seconds=200.0, place=place)
+    rounds = (Round(0, Kind.BOUNDED, _writes(4, 3, 2)), Round(1, kind, _writes(1, 1, 2)))
+    return Scenario(seed, rounds, (fault,), target_brokers=3)
+
+
+_REQUESTS = ("Produce lane", "InitProducerId lane", "EndTxn commit run")
+_REPLACED = tuple(_cut_off(seed, request, 2, Kind.BOUNDED) for seed, request in product(range(1, 8), _REQUESTS))
 _TAKEN_BACK = tuple(_taken_back_late(1, refresh, init) for refresh, init in product(range(18, 22), (4, 5)))
 SCENES = {
     "no-epoch-after-an-abort": (_late_abort(3, OLD), _late_abort(59, (4, 3))),
@@ -97,4 +116,9 @@ SCENES = {
     "lane-past-truncation": (_cut_and_grown(),),
     "no-proof-after-taking": _TAKEN_BACK,
     "no-comparison": _TAKEN_BACK,
+    "no-second-reading": (_stale_leader(98),),
+    "one-broker": _REPLACED,
+    "lower-epoch": _REPLACED,
+    "hanging-at-old-leader": _REPLACED,
+    "no-mark-in-ledger": tuple(_cut_off(seed, request, 2, Kind.BACKFILL) for seed, request in product(range(7), _REQUESTS)),
 }

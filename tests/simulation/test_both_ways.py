@@ -9,9 +9,8 @@ from tests.simulation.both_ways import in_both_directions
 from tests.simulation.faults import Act, Fault
 from tests.simulation.oracles import committed, violations
 from tests.simulation.playing import AHEAD, BACK, TOPIC, Outcome, Play
-from tests.simulation.scenario import Kind, Round, Scenario
+from tests.simulation.scenario import Kind, Round, Scenario, usual
 from tests.simulation.shrinking import kind_of
-from tests.simulation.themes import drawn
 from tests.simulation.writing import Write
 
 pytestmark = pytest.mark.unit
@@ -60,6 +59,8 @@ def test_a_record_that_comes_back_is_seen() -> None:
 
 
 def test_a_scenario_in_both_directions_has_runs_of_both() -> None:
-    changed = [in_both_directions(drawn(seed), Random(seed)) for seed in range(20)]
-    assert all({entry.back for entry in one.rounds} == {True, False} for one in changed if len(one.rounds) == 2)
+    alone = [one for one in (usual(Random(seed), seed) for seed in range(20)) if len(one.rounds) == 1]
+    changed = [in_both_directions(one, Random(one.seed)) for one in alone]
+    assert len(changed) > 2
+    assert all({entry.back for entry in one.rounds} == {True, False} for one in changed)
     assert all(one.both and one.exactly_once for one in changed)

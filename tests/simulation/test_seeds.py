@@ -56,7 +56,7 @@ def test_unchanged_ferry_passes_the_scenes(name: str) -> None:
 def test_a_mutant_is_found() -> None:
     command = [sys.executable, "-m", "tests.simulation.mutants", "--one", "no-heads", "--seeds", "3"]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert told.startswith("| 1 |")
+    assert re.match(r"\| [123] \|", told)
 
 
 def _round(run: int, *records: int) -> Round:
@@ -96,9 +96,11 @@ def test_a_process_is_killed_around_its_commit(act: Act) -> None:
     assert all(process.ended for process in outcome.world.processes)
 
 
-@pytest.mark.parametrize(("kind", "place"), [*((Kind.BOUNDED, place) for place in range(4)), (Kind.FOLLOWS, 2), (Kind.FOLLOWS, 3)])
+@pytest.mark.parametrize("kind", [Kind.BOUNDED, Kind.FOLLOWS])
+@pytest.mark.parametrize("place", range(4))
 def test_a_clock_that_jumps(kind: Kind, place: int) -> None:
-    """By the last two places it jumps ahead: a run that follows may end early, and the next one copies the rest."""
+    """By the last two places it jumps ahead: a run that follows may end early, and the next one copies the rest. By the first two the run
+    does not follow for hours."""
     fault = Fault(Act.CLOCK, "run-0", "Fetch", 1, seconds=2.0, place=place)
     first = replace(_round(0, 3), kind=kind, later=(Write(0, 1),), pause=1.0, seconds=4.0)
     outcome = play(Scenario(6, (first, _round(1, 2)), (fault,)))

@@ -53,6 +53,14 @@ THEMES = (
     # The source loses records in an unclean election, perhaps after they were copied.
     Theme((Act.UNCLEAN,), ("", "Fetch"), 30, {"source_brokers": 3}, seconds=2.0, cluster="source"),
     Theme((Act.UNCLEAN,), ("Produce lane", "EndTxn commit lane"), 3, {"source_brokers": 3, "small": True}, seconds=0.3, cluster="source"),
+    # A leader was replaced and does not know it. Later runs ask it.
+    Theme(
+        (Act.CUT_OFF,),
+        ("InitProducerId run", "EndTxn commit run", "Produce lane", "EndTxn commit lane"),
+        2,
+        {"target_brokers": 3, "small": True},
+        seconds=120.0,
+    ),
     # Partitions stay without a leader for longer than a lane waits.
     Theme((Act.OFFLINE,), ("Produce lane",), 3, {"small": True, "partitions": 3}, seconds=100.0, many=True, cluster="source"),
     # An older run wakes up in a lane that the newer one does not use.
@@ -132,7 +140,8 @@ def _more(scenario: Scenario, chance: Random) -> tuple[Write, ...]:
 
 
 def _rewritten(scenario: Scenario, chance: Random) -> Scenario:
-    """A source that loses records. It deletes none beside: after a loss, Ferry does not know the leader epoch (docs/troubleshooting.md)."""
-    faults = tuple(fault for fault in scenario.faults if fault.act is not Act.EXPIRE)
+    """A source that loses records. It deletes none beside: after a loss, Ferry does not know the leader epoch
+    (docs/troubleshooting.md). No broker is cut off: Ferry may have read what only that one had."""
+    faults = tuple(fault for fault in scenario.faults if fault.act not in {Act.EXPIRE, Act.CUT_OFF})
     rounds = tuple(replace(entry, later=(*entry.later, *_more(scenario, chance)), pause=0.3 * chance.random()) for entry in scenario.rounds)
     return replace(scenario, rounds=rounds, faults=faults, exactly_once=True, source_brokers=3, restarts=chance.random() < 0.5)

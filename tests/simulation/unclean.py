@@ -15,15 +15,13 @@ from tests.simulation.world import World
 
 
 class UncleanElections:
-    """Those of a world. `gone`: by partition whose log was cut, committed records that it has lost.
-    `last`: when that was, for the last time."""
+    """Those of a world. `gone`: by partition whose log was cut, committed records that it has lost."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._behind: dict[tuple[str, int], tuple[SimulatedCluster, Partition]] = {}
         self._met: set[tuple[str, int]] = set()
         self.gone: dict[tuple[str, int], list[Record]] = {}
-        self.last = 0.0
 
     def begin(self, cluster: SimulatedCluster, parts: Iterable[Partition], seconds: float) -> None:
         """Followers copy nothing any more. After so many seconds one of them leads.
@@ -56,7 +54,7 @@ class UncleanElections:
             left = {(record.offset, record.value) for record in committed(part)}
             gone = [record for record in before if (record.offset, record.value) not in left]
             if end > part.log.end:
-                self.gone[part.key], self.last = gone, self._world.now
+                self.gone[part.key] = gone
                 lost = [record.offset for record in gone]
                 self._world.note(f"{part.topic}-{part.index} has lost {lost}: broker {others[0]} leads from {part.log.end} on")
         self._follow(cluster, part, there)

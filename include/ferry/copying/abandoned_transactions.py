@@ -36,6 +36,10 @@ async def stop_hanging(
     """
     wanted = [key for key, cursor in cursors.items() if cursor.failure is None]
     told = await open_of(target, leaders, wanted, producer_ids)
+    if any(told.values()):  # a leader that was replaced without knowing it shows transactions that have ended since
+        asked = {key: leaders.of(*key) for key in told}
+        await leaders.ask_two({key.topic for key in told})
+        told = {key: found for key, found in told.items() if leaders.of(*key) == asked[key]}
     for key, found in told.items():
         if found is not None:
             where = f"cluster {target.alias}, {key.topic}-{key.partition}"

@@ -110,6 +110,8 @@ class CopyDriver:
     def _take_over(self, lease: RunLease) -> dict[int, ProducerIdentity]:
         held = lease.take_lanes()
         lease.write_record(exactly_once=self._flow.exactly_once)
+        if self._request.since is not None:  # what receipts do not cover is copied
+            lease.mark_ledger()
         return held | lease.take_more_lanes(lease.last_record().lanes)
 
     def _prepare(self, lease: RunLease, seen: FlowSnapshot, plans: Iterable[PartitionPlan]) -> dict[int, ProducerIdentity]:
@@ -262,7 +264,9 @@ class CopyDriver:
         return plan.has_work
 
     def _job(self, seen: FlowSnapshot, held: Mapping[int, ProducerIdentity]) -> CopyJob:
-        flow, ledger = self._flow, seen.target_topics[self._flow.ledger_topic]
+        flow, ledger = self._flow, seen.target_topics.get(self._flow.ledger_topic)
+        if ledger is None:  # it was there before: a broker that has just started, or lost the others, may not know it
+            raise ClusterUnreachable(f"cluster {flow.target.alias}: the broker that was asked does not know {flow.ledger_topic}")
         producers = frozenset(identity.producer_id for identity in held.values())
         run_id, rate = self._request.run_id, flow.max_bytes_per_second
         return CopyJob(flow, run_id, ledger.topic_id or "", ledger.partitions, rate, producers, reroute=seen.reroute)

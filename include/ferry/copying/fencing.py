@@ -7,7 +7,7 @@ that the id is lost. The order matters:
 1. A run takes the flow's run id.
 2. Then it reads the flow record, takes every lane id that was ever used, and writes the record with their number. It writes under the run
    id, so an older run can no longer write the record. It reads again up to its own record: a leader that was replaced without knowing it
-   may have hidden older ones. A log that holds this record holds all older ones, too.
+   may have hidden older ones. A log that holds this record holds all older ones, too. A backfill reads the ledger so, too.
 3. If the plan needs more lanes, the run first writes their number, then takes their ids, and proves the run id before it uses them. A newer
    run either finds them in the record, or has begun before, and then the write is refused.
 4. A lane whose worker died is taken back, but only after the run id was proven: an older run is refused there and ends, so two runs never
@@ -183,8 +183,7 @@ class FencedWriter:
             if not transactions_v2:
                 await self._coordinator.add_partitions(self.identity, wanted)
             places = await writer.append(wanted)
-            for _, end in places.get(TopicPartition(self._flow.state_topic, 0), ()):
-                self._opened.state_end = max(self._opened.state_end, end)
+            self._opened.written |= {key: end for key, spans in places.items() for _, end in spans}
         self.identity = await self._coordinator.end(self.identity, committed=True, transactions_v2=transactions_v2)
 
     async def _prove(self) -> ProducerIdentity:
@@ -236,6 +235,15 @@ class RunLease(FencedWriter):
         self.record = replace(self.record, **changes)
         self.write({TopicPartition(self._flow.state_topic, 0): [encode_state(self.record)]})
 
+    def mark_ledger(self) -> None:
+        """Write to every partition of the ledger, so that a read of it cannot miss what was written before (OpenFlow.written).
+
+        It removes a key that no receipt has. So no reader notices it, of any version of Ferry, and compaction removes it.
+        """
+        ledger = self._flow.ledger_topic
+        partitions = self._opened.target.reader().partitions(ledger)
+        self.write({TopicPartition(ledger, number): [(b"mark", None)] for number in partitions})
+
     def retake(self, lanes: Collection[int]) -> dict[int, ProducerIdentity]:
         """Take back lanes whose workers are lost. Superseded if a newer run holds the flow."""
         self.confirm()
@@ -260,7 +268,7 @@ class RunLease(FencedWriter):
         """The newest flow record, with the most lanes of all of them. Uncommitted ones count: their lanes may have open transactions."""
         state, most = self._flow.state_topic, FlowRecord(self._flow.name, 0, tells_start=self._flow.start != "earliest")
         own, _ = encode_state(Writer(self._name, self.identity.producer_id))
-        for record in self._opened.target.reader(committed=False).read(state, least=self._opened.state_end):
+        for record in self._opened.target.reader(committed=False).read(state, least=self._opened.written):
             self._has_writers = self._has_writers or (record.key.startswith(WRITER_KEY) and record.key != own)
             if record.value is not None and record.key.startswith(FLOW_KEY):
                 entry = decode_state(record.key, record.value, place_of(self._flow.target, state))

@@ -32,11 +32,13 @@ class Following:
     def goes_on(self) -> bool:
         return self.until is not None
 
-    def ends(self, now: float, *, failed: bool) -> bool:
+    def ends(self, now: float, left: float, *, failed: bool) -> bool:
         """Whether the lane follows no longer from now on: its time is over, or a partition `failed`.
 
-        Then the driver names that partition at once, and plans the others again.
+        Then the driver names that partition at once, and plans the others again. `left`: how long the lane follows by the wall clock, in
+        seconds. That clock may be wrong for a while, so `until` never gets later.
         """
+        self.until = None if self.until is None else min(self.until, now + left)
         over = self.until is not None and (failed or now > self.until)
         self.until = None if over else self.until
         return over

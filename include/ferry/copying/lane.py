@@ -255,7 +255,8 @@ class Lane:
 
     def _follow_on(self) -> None:
         failed = self._following.goes_on and bool(self._groups.failed)
-        if self._following.ends(clock.monotonic(), failed=failed):
+        left = (self._job.follow_until or 0.0) - clock.time()
+        if self._following.ends(clock.monotonic(), left, failed=failed):
             for cursor in self._cursors.values():
                 cursor.end_here(at_once=failed)
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from ferry import clock
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.logs.held_back import LastStableLag, OpenTransaction
-from ferry.clusters.logs.open_transactions import open_transactions
+from ferry.clusters.logs.open_transactions import ONGOING, open_transactions
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.clusters.open_cluster import OpenCluster
 from ferry.config import Flow
@@ -25,6 +25,8 @@ from ferry.ledger.run_report import PartitionFailure
 # A broker answers a commit before it writes the markers, and copied records may be old: so Ferry waits this long for a transaction to end.
 MARKERS_SECONDS = 5.0
 LOOK_SECONDS = 0.25
+# A coordinator looks every 10 s for transactions whose time is over, unless its brokers are set otherwise.
+NEVER_SO_LATE_MS = 600_000
 
 
 def last_stable_lags(opened: OpenFlow, seen: FlowSnapshot, among: Collection[TopicPartition] | None = None) -> tuple[LastStableLag, ...]:
@@ -70,12 +72,17 @@ def overdue(found: Iterable[LastStableLag]) -> list[PartitionFailure]:
 
 
 def aged(entry: LastStableLag, now_ms: int, warn_ms: int) -> LastStableLag:
-    """With the transaction's age at `now_ms`: since the start that its coordinator knows, else since the producer's last record there."""
+    """With the transaction's age at `now_ms`: since the start that its coordinator knows, else since the producer's last record there.
+
+    Without an age if its coordinator would have ended a transaction so old: then this machine's clock is ahead.
+    """
     found = entry.transaction
     if found is None:
         return entry
     since = found.started if found.started >= 0 else found.last_timestamp
     age = None if since < 0 else max(0, now_ms - since)
+    if found.state == ONGOING and found.started >= 0 and age is not None and age > found.timeout + NEVER_SO_LATE_MS:
+        age = None
     return replace(entry, age_ms=age, overdue=age is not None and age >= warn_ms)
 
 

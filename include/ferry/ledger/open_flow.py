@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from typing import Any, Self, TypeVar
 
+from ferry.clusters.net.partitions import TopicPartition
 from ferry.clusters.net.shared_connection import Asked
 from ferry.clusters.open_cluster import OpenCluster, OpenClusters
 from ferry.config import Cluster, Flow
@@ -31,7 +32,8 @@ class OpenFlow:
         self._folded: dict[bytes | tuple[bytes, ...], FlowState] = {}
         self._claims: dict[str, Mapping[str, Claim]] = {}
         self._read: dict[object, Any] = {}
-        self.state_end = 0  # this process wrote to the state topic below this offset
+        # The ends of what this process wrote under a fence. A log that reaches there has all that was written before.
+        self.written: dict[TopicPartition, int] = {}
 
     def opposite(self) -> "OpenFlow":
         """The flow with source and target exchanged (Flow.opposite), with the same open clusters. Its state is not read yet."""
@@ -74,7 +76,7 @@ class OpenFlow:
         `stable`: wait for open transactions, because the newest record decides.
         """
         self._forget_state()
-        return ask_state_records(self.target, self.flow.state_topic, complete=stable, least=self.state_end).then(self._keep)
+        return ask_state_records(self.target, self.flow.state_topic, complete=stable, least=self.written).then(self._keep)
 
     def once(self, read: Callable[["OpenFlow"], T]) -> T:
         """The result of `read` for this flow. It reads only if no result is kept."""

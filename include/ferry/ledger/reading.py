@@ -45,7 +45,7 @@ def read_receipts(opened: OpenFlow, wanted: Iterable[tuple[str, int]] | None = N
     only = None if wanted is None else set(wanted)
     width = len(reader.partitions(topic))
     shares = None if only is None else {TopicPartition(*key).share(width) for key in only} if width else set()
-    for record in reader.read(topic, only=shares):
+    for record in reader.read(topic, only=shares, least=opened.written):
         if record.value is None:
             newest.pop(record.key, None)
             continue

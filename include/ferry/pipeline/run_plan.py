@@ -10,9 +10,10 @@ from ferry.clusters.admin.broker_defaults import broker_defaults
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.logs.held_back import LastStableLag
 from ferry.clusters.logs.internal_reader import InternalRecord
+from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.clusters.open_cluster import OpenCluster
-from ferry.config import Flow
+from ferry.config import ClientRole, Flow
 from ferry.copying.last_stable_lag import last_stable_lags, overdue
 from ferry.copying.partition_plan import PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.request import RunRequest
@@ -110,13 +111,20 @@ class RunPlan:
 def waited_for_second_look(opened: OpenFlow, failures: Iterable[PartitionFailure]) -> bool:
     """Whether these may only seem so while a run commits: then the head, the group and the end of a partition differ for a moment.
 
-    If so, this function waits longer than a commit takes, and `opened` forgets what it has read.
+    Or while a broker that the others have lost goes on as leader of Ferry's own topics: then its state is old. If so, this function waits
+    longer than a commit takes, asks two brokers for these leaders, and `opened` forgets what it has read.
     """
     if not any(failure.error in _SEEMS_SO_WHILE_A_RUN_COMMITS for failure in failures):
         return False
     clock.sleep(SECOND_LOOK_SECONDS)
+    opened.target.ask(_ask_two, (opened.flow.state_topic, opened.flow.ledger_topic), role=ClientRole.CONSUMER)
     opened.anew()
     return True
+
+
+async def _ask_two(connection: ClusterConnection, topics: Iterable[str]) -> None:
+    with suppress(RequestNotSent, RequestLost):
+        await connection.leaders.ask_two(topics)
 
 
 def plan_run(opened: OpenFlow, request: RunRequest) -> RunPlan:

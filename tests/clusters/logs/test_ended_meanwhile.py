@@ -39,10 +39,10 @@ def test_a_transaction_that_has_just_ended_is_not_called_forgotten(
     async def coordinated(*_: Any) -> dict[int, Any]:
         return {7: COMPLETE}
 
-    async def nothing() -> None:
+    async def nothing(_: object) -> None:
         return None
 
-    leaders = SimpleNamespace(refresh=nothing)
+    leaders = SimpleNamespace(ask_two=nothing)
     monkeypatch.setattr(looking, "_of_leaders", producers)
     monkeypatch.setattr(looking, "_coordinated", coordinated)
     monkeypatch.setattr(looking, "Leaders", lambda *_: leaders)

@@ -55,6 +55,9 @@ class NewLeader:
         found = [topic(name=one.name, topic_id=topic_id, error_code=code, partitions=led) for one in request.topics]
         return MetadataResponse[12](topics=found)
 
+    async def answers_of_two(self, request: Any) -> list[Any]:
+        return [await self.send(request)]
+
     def learn_brokers(self, answer: Any) -> None:
         assert answer.topics
 
@@ -193,9 +196,25 @@ def test_a_read_goes_on_to_where_the_log_ends_meanwhile(loop: EventLoop, monkeyp
     assert leader.fetches == 2
 
 
+def test_another_broker_names_a_newer_leader(loop: EventLoop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The leader that was known was cut off: what it told does not count."""
+    monkeypatch.setattr(internal_reader, "PAUSE_SECONDS", 0.0)
+    leader = NewLeader(loop, -1)
+    leader.logs = [(feed_bench.batch(0, 1), 2), (feed_bench.batch(0, 1, 2), 3)]
+
+    async def two(request: Any) -> list[Any]:
+        old = await leader.send(request)
+        leader.epoch = 5
+        return [await leader.send(request), old]
+
+    monkeypatch.setattr(leader, "answers_of_two", two)
+    assert [record.offset for record in reading(leader).read("t")] == [0, 1, 2]
+    assert leader.fetches == 2
+
+
 def test_a_leader_that_lacks_what_the_caller_wrote_is_not_believed(loop: EventLoop, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was cut off from the other brokers, and does not know that another one leads now."""
     monkeypatch.setattr(internal_reader, "PAUSE_SECONDS", 0.0)
     leader = NewLeader(loop, -1)  # it tells that the log ends at 3
     leader.logs = [(feed_bench.batch(0, 1, 2), 3), (b"", 3), (feed_bench.batch(3, 4), 5)]
-    assert [record.offset for record in reading(leader).read("t", least=5)] == [0, 1, 2, 3, 4]
+    assert [record.offset for record in reading(leader).read("t", least={TopicPartition("t", 0): 5})] == [0, 1, 2, 3, 4]

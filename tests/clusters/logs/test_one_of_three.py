@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
+from kafka.future import Future
+from kafka.protocol.metadata import MetadataRequest
 from tests.conftest import Lab
 from tests.opened import administration, append_records, topic_reader
 from tools.kafka import SandboxBrokers
@@ -14,7 +18,11 @@ from tools.kafka import SandboxBrokers
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
 from ferry.clusters.admin.describe import WantedTopic
 from ferry.clusters.logs import internal_reader
+from ferry.clusters.net.connections import ClusterConnection
+from ferry.clusters.net.event_loop import EventLoop
+from ferry.clusters.net.leaders import metadata_request
 from ferry.clusters.net.partitions import TopicPartition
+from ferry.config import ClientRole
 
 pytestmark = pytest.mark.brokers
 
@@ -87,3 +95,42 @@ def test_a_leader_dies_in_the_middle_of_a_read(three: SandboxBrokers, lab: Lab, 
         three.wait_until_in_sync()
     assert sorted(map(int, keys)) == list(range(600))
     assert less == []
+
+
+@pytest.mark.long
+def test_what_a_broker_knows_that_has_lost_the_others_does_not_count(three: SandboxBrokers, lab: Lab) -> None:
+    """One of three answers what it knew before the leader changed: also if it is asked first, or later alone."""
+    cluster = lab.flow(source=three, target=lab.target).source
+    with administration(cluster) as admin:
+        assert admin.create_topics([WantedTopic("led", 1, 3)]) == {}
+    three.wait_until_in_sync()
+    loop = EventLoop()
+    connection = ClusterConnection(loop, cluster, ClientRole.CONSUMER)
+    try:
+        loop.run(connection.open)
+        old = loop.run(connection.send, metadata_request(["led"]))
+        first = three.leaders("led")[0]
+        three.nodes[first].kill()
+        deadline = time.monotonic() + 60
+        while three.leaders("led")[0] in {first, -1}:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        three.nodes[first].run()
+        three.wait_until_in_sync()
+        submit, others = connection.submit, [node for node in three.nodes if node != first]
+
+        def remembered(request: Any, node: int, *more: Any) -> Future:
+            is_old = node == first and isinstance(request, MetadataRequest)
+            return Future().success(old) if is_old else submit(request, node, *more)
+
+        connection.submit = remembered  # type: ignore[method-assign] - one broker answers what it knew
+        connection._any_node = lambda asked: next((node for node in (first, *others) if node not in asked), None)  # type: ignore[method-assign]
+        leaders = connection.leaders
+        loop.run(leaders.ask, ["led"])
+        assert leaders.of("led", 0).node == first
+        for ask in (leaders.ask_two, leaders.ask):
+            loop.run(ask, ["led"])
+            assert leaders.of("led", 0).node == three.leaders("led")[0] != first
+    finally:
+        connection.close()
+        loop.close()

@@ -42,6 +42,9 @@ class Listing:
     async def send(self, _: Any) -> Any:
         return SimpleNamespace(topics=self._answers.pop(0))
 
+    async def answers_of_two(self, request: Any) -> list[Any]:
+        return [await self.send(request), await self.send(request)]
+
     def learn_brokers(self, answer: Any) -> None:
         self.learned.append(answer)
 
@@ -170,3 +173,56 @@ def test_what_was_told_long_ago_is_asked_for_again(monkeypatch: pytest.MonkeyPat
         clock.now += seconds
         asyncio.run(leaders.known(["t"]))
         assert len(connection._answers) == left
+
+
+def led(epoch: int, node: int, topic_id: UUID | None = FIRST, error: int = 0) -> list[Any]:
+    """The answer of a broker about topic t."""
+    partition = SimpleNamespace(partition_index=0, leader_id=node, leader_epoch=epoch)
+    return [SimpleNamespace(name="t", topic_id=topic_id, error_code=error, partitions=[] if error else [partition])]
+
+
+@pytest.mark.parametrize(
+    ("later", "found"),
+    [
+        (led(4, 1), Leader(2, 5)),  # a broker that the others have lost
+        (led(5, 3), Leader(3, 5)),
+        (led(6, 1), Leader(1, 6)),
+        (led(-1, 1), Leader(1, -1)),  # an old broker: nobody knows
+        (led(0, 1, SECOND), Leader(1, 0)),  # the topic was created again
+        (led(6, NO_LEADER.node), Leader(NO_LEADER.node, 6)),
+    ],
+)
+def test_a_lower_leader_epoch_of_the_same_topic_does_not_count(later: list[Any], found: Leader) -> None:
+    assert refreshed(led(5, 2), later).of("t", 0) == found
+
+
+def test_without_topic_ids_a_lower_leader_epoch_counts() -> None:
+    """The topic may have been created again."""
+    assert refreshed(led(5, 2, None), led(0, 1, None)).of("t", 0) == Leader(1, 0)
+
+
+def test_a_lower_leader_epoch_does_not_count_after_the_topic_was_forgotten() -> None:
+    connection: Any = Listing(led(5, 2), led(4, 1))
+    leaders = Leaders(connection)
+    for _ in range(2):
+        asyncio.run(leaders.known(["t"]))
+        leaders.forget(["t"])
+    assert leaders.partitions("t") == ()
+    assert connection._answers == []
+    connection._answers.append(led(3, 1))
+    asyncio.run(leaders.known(["t"]))
+    assert leaders.of("t", 0) == Leader(2, 5)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(
+    ("old", "topic_id"),
+    [(led(4, 1), FIRST), (led(4, 1, None), None), (led(-1, -1, NO_TOPIC_ID, 3), FIRST)],
+    ids=["replaced", "without topic ids", "it does not know the topic"],
+)
+def test_of_two_brokers_the_one_that_knows_more_counts(old: list[Any], topic_id: UUID | None, turned: bool) -> None:
+    both = [old, led(5, 2, topic_id)]
+    connection: Any = Listing(*(both[::-1] if turned else both))
+    leaders = Leaders(connection)
+    asyncio.run(leaders.ask_two(["t"]))
+    assert (leaders.of("t", 0), leaders.is_missing("t")) == (Leader(2, 5), False)

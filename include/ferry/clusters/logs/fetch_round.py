@@ -1,7 +1,8 @@
 """One round of a read of internal topics: requests to the leaders of all its partitions, side by side.
 
 A complete read also needs to know where it ends, and that nobody else leads the partitions now. Both questions go out beside the first
-fetch, so they take no more time than the fetch alone. What a leader answered counts only if it is still the leader.
+fetch, so they take no more time than the fetch alone. What a leader answered counts only if it is still the leader. Two brokers are asked
+for the leaders: one that is cut off from the others still names itself.
 
 The end comes from ListOffsets. The answer to a fetch names a high watermark too, but right after an election it may be lower than what
 consumers have seen already; ListOffsets is refused until the leader knows the true one (KIP-207).
@@ -74,10 +75,9 @@ class FetchRound:
         if not await loop.done_by(deadline, learned):
             return Told()
         with suppress(RequestNotSent, RequestLost):
-            unknown: frozenset[str] = await learned
-            doubted = self.topics - unknown if self.anew else frozenset()
+            await learned
             asked_of = self._led(leaders)
-            confirmed = loop.start(leaders.ask, doubted) if doubted else None
+            confirmed = loop.start(leaders.ask_two, self.topics) if self.anew else None
             asked_ends = submit_listing(connection, self.ending, (LATEST, READ_UNCOMMITTED, ANSWER_MILLISECONDS))
             (fetched, late), listed = await self._fetched(connection, deadline), dict[TopicPartition, Listed]()
             await take_listing(connection, asked_ends, listed)

@@ -52,7 +52,7 @@ class LastStableLag:
     def what(self) -> str:
         """One line: where, for how long, and whose transaction."""
         where = f"cluster {self.cluster}, {self.held.topic}-{self.held.partition}"
-        begun = "" if self.age_ms is None else f" for {span(self.age_ms // 1000)}"
+        begun = "" if self.age_ms is None else f" for {span(self.age_ms // 1000)} by this machine's clock"
         extent = f"from offset {self.stable_end} on (the log ends at {self.high_watermark})"
         who, found = self.hidden, self.transaction
         if found is not None:

@@ -11,6 +11,7 @@ the topic (min.compaction.lag.ms) is needed for this.
 import math
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError
@@ -99,7 +100,7 @@ class InternalTopicReader:
         *,
         complete: bool = True,
         seconds: float | None = None,
-        least: int = 0,
+        least: Mapping[TopicPartition, int] = MappingProxyType({}),
     ) -> Iterator[InternalRecord]:
         """Every committed record of `topic` from `start` (offsets by partition) or the beginning, at least to the high watermarks of now.
 
@@ -107,8 +108,8 @@ class InternalTopicReader:
         `only`: these partitions. With `complete=False` the read ends where an open transaction begins: enough to show something, not to
         decide about data. A missing topic is empty. The read continues while records come, for any length of time: ClusterUnreachable only
         after STALLED_SECONDS of waiting without a new record. With `seconds` it ends after that time, complete or not.
-        `least`: a complete read goes on to this offset of each partition. The caller has written the record before it: a leader whose log
-        ends earlier was replaced without knowing it, and in the next seconds other brokers are asked for the leader.
+        `least`: a complete read goes on to these offsets. The caller has written the records before them: a leader whose log ends earlier
+        was replaced without knowing it, and in the next seconds other brokers are asked for the leader.
         """
         bound = NOW if complete else NO_END
 
@@ -186,7 +187,7 @@ class InternalTopicReader:
         complete: bool,
         seconds: float | None = None,
         anew: SpansOf | None = None,
-        least: int = 0,
+        least: Mapping[TopicPartition, int] = MappingProxyType({}),
     ) -> Iterator[tuple[str, InternalRecord]]:
         """The committed records of these spans of offsets, with the topic's name.
 
@@ -291,15 +292,15 @@ class InternalTopicReader:
 class _Left:
     """What is left to read of spans of offsets."""
 
-    def __init__(self, spans: Mapping[TopicPartition, Range], anew: SpansOf | None, least: int) -> None:
-        """`anew`: the partitions may be others by now, and each is read to its end of now, which is `least` or higher."""
+    def __init__(self, spans: Mapping[TopicPartition, Range], anew: SpansOf | None, least: Mapping[TopicPartition, int]) -> None:
+        """`anew`: the partitions may be others by now, and each is read to its end of now, at least to `least`."""
         self.positions = {key: start for key, (start, bound) in spans.items() if start < bound}
         self.bounds = {key: bound for key, (_, bound) in spans.items()}
         self.anew, self._to_now, self._least = anew, anew is not None, least  # None as soon as the reader knows which partitions there are
 
     def learn(self, told: Told, end_of: Callable[[Fetched], int]) -> bool:
         """Take the bounds and the new partitions of an answer. Returns whether the topic is still there."""
-        self.bounds.update((key, max(end, self._least)) for key, end in told.ends.items())
+        self.bounds.update((key, max(end, self._least.get(key, 0))) for key, end in told.ends.items())
         if self.anew is not None:
             now = self.anew(told.partitions)
             if not now:

@@ -24,7 +24,8 @@ from ferry.clusters.net.shared_connection import ConnectedCluster
 from ferry.errors import FerryError
 
 # States in which a coordinator will still write markers (org.apache.kafka.coordinator.transaction.TransactionState).
-UNDECIDED = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
+ONGOING = "Ongoing"
+UNDECIDED = frozenset({ONGOING, "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 
 # Open transactions of a partition, ordered by first offset, or a text that says why Ferry cannot see them.
 Told = tuple[OpenTransaction, ...] | str
@@ -58,8 +59,8 @@ async def open_of(
 
 
 async def _ask(connection: ClusterConnection, wanted: list[TopicPartition]) -> Found:
-    leaders = Leaders(connection, {key.topic for key in wanted})
-    await leaders.refresh()
+    leaders = Leaders(connection)
+    await leaders.ask_two({key.topic for key in wanted})
     unknown: dict[TopicPartition, Told] = dict.fromkeys(wanted, "the partition has no leader that tells of its producers")
     found = unknown | await _of_leaders(connection, leaders, wanted)
     ids = {entry.producer_id for entries in found.values() if not isinstance(entries, str) for entry in entries}

@@ -2,6 +2,10 @@
 
 If the topic id of a name is not the expected one, its partitions have no leaders here. So a run neither reads nor writes a topic that was
 deleted and created again in the meantime.
+
+A broker that is cut off from the others goes on as leader, and answers what it knows. So a leader counts only if its leader epoch is not
+lower than a known one of the same topic id (KIP-320). To learn what other processes have written, Ferry asks two brokers
+(`ask_two`): of two, one at most is cut off alone.
 """
 
 from collections.abc import Iterable, Mapping
@@ -43,6 +47,9 @@ class AnswersMetadata(Protocol):
     async def send(self, request: Any) -> Any:
         """The answer. RequestNotSent, RequestLost."""
 
+    async def answers_of_two(self, request: Any) -> list[Any]:
+        """The answers of two brokers, or of one. RequestNotSent, RequestLost."""
+
     def learn_brokers(self, answer: Any) -> None:
         """Take the brokers from a Metadata answer."""
 
@@ -70,6 +77,7 @@ class Leaders:
         self._topics = sorted(set(topics))
         self._expected = {topic: topic_id for topic, topic_id in (expected or {}).items() if topic_id != NO_TOPIC_ID}
         self._leaders: dict[str, dict[int, Leader]] = {}
+        self._newest: dict[UUID, dict[int, Leader]] = {}  # by topic id: of each partition, the leader with the highest epoch
         self._topic_ids: dict[str, UUID] = {}
         self._names = {topic_id: topic for topic, topic_id in self._expected.items()}
         self._gone_since: dict[str, float] = {}
@@ -115,7 +123,14 @@ class Leaders:
 
     async def ask(self, topics: Iterable[str]) -> None:
         """Ask for all of `topics`, known or not. RequestNotSent, RequestLost."""
-        answer = await self._connection.send(metadata_request(topics))
+        self._learn(await self._connection.send(metadata_request(topics)))
+
+    async def ask_two(self, topics: Iterable[str]) -> None:
+        """The same of two brokers side by side; of each partition, the leader with the higher epoch counts."""
+        for answer in sorted(await self._connection.answers_of_two(metadata_request(topics)), key=_how_new):
+            self._learn(answer)
+
+    def _learn(self, answer: Any) -> None:
         self._connection.learn_brokers(answer)
         self.take(answer)
 
@@ -138,8 +153,13 @@ class Leaders:
     def _take(self, name: str, topic_id: UUID, partitions: Iterable[Any]) -> None:
         self._topic_ids[name] = topic_id
         self._names[topic_id] = name
+        told = {part.partition_index: Leader(part.leader_id, getattr(part, "leader_epoch", -1)) for part in partitions}
+        if topic_id != NO_TOPIC_ID:  # under a name without id, a topic that was created again begins with lower epochs
+            newest = self._newest.setdefault(topic_id, {})
+            newest |= {number: leader for number, leader in told.items() if not 0 <= leader.epoch < newest.get(number, NO_LEADER).epoch}
+            told = {number: newest[number] for number in told}
         if topic_id in {self._expected.get(name, topic_id), NO_TOPIC_ID}:
-            self._leaders[name] = {part.partition_index: Leader(part.leader_id, getattr(part, "leader_epoch", -1)) for part in partitions}
+            self._leaders[name] = told
 
     def _of_topic(self, topic: str) -> Iterable[Leader]:
         return self._leaders.get(topic, {-1: NO_LEADER}).values()
@@ -183,3 +203,9 @@ class Leaders:
     def name_of(self, topic: str | None, topic_id: UUID | None) -> str:
         """The topic's name from an answer that gives either name or id."""
         return topic or self._names.get(topic_id or NO_TOPIC_ID, "")
+
+
+def _how_new(answer: Any) -> list[tuple[bool, int]]:
+    """Orders answers about the same topics: the one that knows the highest leader epochs is the last."""
+    epochs = ([getattr(part, "leader_epoch", -1) for part in topic.partitions] for topic in answer.topics)
+    return [(not topic.error_code, max(found, default=-1)) for topic, found in zip(answer.topics, epochs, strict=True)]
