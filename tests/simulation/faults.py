@@ -35,6 +35,7 @@ class Act(Enum):
     FREEZE = "it stands still before it sends the request"
     FREEZE_AFTER = "it stands still when it has sent the request"
     FAIL = "a broker fails, and comes back"
+    DISK = "a disk of a broker is full, until the broker is started again"
     MOVE = "partitions move to other leaders"
     LAG = "followers copy nothing for a while; then some of them lead"
     OFFLINE = "partitions of records have no leader for a while"
@@ -53,10 +54,10 @@ OF_MESSAGES = {
     Act.UNREADY: Fate.UNREADY,
 }
 OF_PROCESSES = (Act.KILL, Act.KILL_AFTER, Act.FREEZE, Act.FREEZE_AFTER)
-OF_BROKERS = (Act.FAIL, Act.MOVE, Act.LAG, Act.OFFLINE, Act.EXPIRE, Act.UNCLEAN, Act.CUT_OFF)
+OF_BROKERS = (Act.FAIL, Act.DISK, Act.MOVE, Act.LAG, Act.OFFLINE, Act.EXPIRE, Act.UNCLEAN, Act.CUT_OFF)
 # What happens at every election: Ferry overcomes it without a word.
 USUAL = frozenset({Act.UNREADY})
-_OF_ONE_BROKER = {*OF_MESSAGES, *OF_PROCESSES, Act.FAIL, Act.OFFLINE, Act.EXPIRE, Act.CLOCK}
+_OF_ONE_BROKER = {*OF_MESSAGES, *OF_PROCESSES, Act.FAIL, Act.DISK, Act.OFFLINE, Act.EXPIRE, Act.CLOCK}
 # By how many hours a clock jumps.
 _HOURS = (-13.0, -1.0, 1.0, 13.0)
 
@@ -121,6 +122,7 @@ _WEIGHTS = {
     Act.FREEZE: 4,
     Act.FREEZE_AFTER: 2,
     Act.FAIL: 3,
+    Act.DISK: 2,
     Act.MOVE: 3,
     Act.LAG: 3,
     Act.OFFLINE: 1,
@@ -228,23 +230,27 @@ class Faults:
             self._world.at(self._world.now, lambda: self._lag(cluster, fault.place, fault.seconds))
         elif fault.act is Act.OFFLINE:
             self._world.at(self._world.now, lambda: self._take_leaders(cluster, fault.place, fault.seconds))
-        elif len(brokers) > 1 or fault.act is Act.FAIL:
+        elif len(brokers) > 1 or fault.act in {Act.FAIL, Act.DISK}:
             node = brokers[fault.place % len(brokers)] if brokers else None
             if node is not None:
                 self._world.at(self._world.now, lambda: self._take_away(fault, cluster, node))
 
     def _take_away(self, fault: Fault, cluster: SimulatedCluster, node: int) -> None:
-        fails = fault.act is Act.FAIL
-        if not cluster.state.brokers[node].up or cluster.state.brokers[node].image is not None:
+        if not self._is_there(cluster, node):
             return
-        if fails:
+        if fault.act is Act.FAIL:
             self._world.fail(cluster, node)
+        elif fault.act is Act.DISK:
+            parts = [part for topic in cluster.state.topics.values() for part in topic.partitions if node in part.replicas]
+            cluster.fail_disk(node, *parts[fault.place % 2 :: 2])
         else:
             cluster.cut_off(node)
         self._world.after(fault.seconds, lambda: self._bring_back(cluster, node))
 
     def _bring_back(self, cluster: SimulatedCluster, node: int) -> None:
         broker = cluster.state.brokers[node]
+        if any(node in part.offline for topic in cluster.state.topics.values() for part in topic.partitions):
+            self._world.fail(cluster, node)
         if broker.up and broker.image is None:
             return
         self._world.note(f"broker {node} of {cluster.state.settings.cluster_id} is back")

@@ -327,8 +327,9 @@ class Play:
                 )
 
     def _clock_was_ahead(self, name: str) -> bool:
-        """By more than the threshold of a transaction that hangs: only Ferry's clock says how old a transaction is."""
-        return any(one.who == name and 3_600_000 * one.hours > self.flow.open_transaction_warn_ms for one in self.faults.happened)
+        """By more than the threshold of a transaction that hangs: only Ferry's clock says how old one is. A report is of all tries."""
+        tries = next(names for run in self._tries.values() if name in (names := {process.name for process in run}))
+        return any(one.who in tries and 3_600_000 * one.hours > self.flow.open_transaction_warn_ms for one in self.faults.happened)
 
     def _may_be_lost(self, name: str) -> bool:
         """Whether a transaction of this process may have timed out, or an answer to a request for an id may be lost."""

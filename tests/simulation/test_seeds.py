@@ -107,6 +107,16 @@ def test_a_clock_that_jumps(kind: Kind, place: int) -> None:
     assert (outcome.problems, outcome.happened) == ([], [fault])
 
 
+@pytest.mark.parametrize("place", range(2))
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_a_disk_that_is_full(brokers: int, place: int) -> None:
+    """Of several brokers others lead its partitions; of one, nobody does until it is started again."""
+    fault = Fault(Act.DISK, "run-0", "Produce lane", 1, seconds=20.0, place=place)
+    outcome = play(Scenario(7, (_round(0, 3), _round(1, 2)), (fault,), target_brokers=brokers))
+    assert (outcome.problems, outcome.happened) == ([], [fault])
+    assert any("KAFKA_STORAGE_ERROR" in line or "leader_id=-1" in line or "error_code=56" in line for line in outcome.world.lines())
+
+
 def test_a_broker_that_fails_answers_no_later_request_either() -> None:
     """Of the same connection. A client that got such an answer would wait for the earlier one for ever."""
     fault = Fault(Act.CRASH, "run-0", "InitProducerId lane", 1)
