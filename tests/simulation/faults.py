@@ -322,6 +322,8 @@ class Faults:
             _, part, leader = one
             if part.led.leader == NO_LEADER:
                 cluster.elect(part, leader)
+            for node in [node for node in part.waiting if self._is_there(cluster, node)]:
+                part.catch_up(node)  # a lag that ended while nobody led
 
     @staticmethod
     def _is_there(cluster: SimulatedCluster, node: int) -> bool:
