@@ -5,7 +5,8 @@
 # right. And the list of groups has all of the cluster.
 # What happens: a share consumer and a Kafka Streams application (group.protocol=streams) are running; the broker lists both groups as
 # Stable. describe_consumer_groups says DEAD, type CLASSIC, no members, as it does for a group that does not exist. list_consumer_groups
-# leaves both out, also if both types that it knows are asked for. The offsets of the streams group are given; for the share group there are none, and no error.
+# leaves both out, also if both types that it knows are asked for. The offsets of the streams group are given; for the share group there are
+# none, and no error.
 # With: broker and Java clients 4.4.0, confluent-kafka 2.16.1.
 # Hurt: scripts that look whether a group is dead or empty before they reset, delete or move it; and inventories in Python: whole
 # applications are missing.
