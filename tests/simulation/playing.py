@@ -352,8 +352,7 @@ class Play:
         self.faults.heal()
         self.world.sleep(HEALED)
         # What one of two flows has left open keeps the other from records behind it.
-        for name in ("last", "again") if len(self.ways) > 1 or self.faults.unclean.gone else ("last",):
-            self._write_more()
+        for name in ("last", "again") if len(self.ways) > 1 else ("last",):
             for way in self.ways:
                 way._copy_rest(name)
         while any(process.alive for process in self.world.processes if process is not self._airflow):
@@ -391,11 +390,6 @@ class Play:
         self._wait(process, LONGEST_RUN)
         told = check(self.copy, process.result) if process.problem is None else [f"{name} ends: {process.problem}"]
         self.problems += told
-
-    def _write_more(self) -> None:
-        """Ferry notices a log that was cut and has grown again as soon as it does not end at the position: that may take two records."""
-        if self.faults.unclean.gone:
-            self.writer.write([Write(partition, 1) for partition in range(self.scenario.partitions)])
 
     def _ask_oracles(self) -> None:
         for way in self.ways:
