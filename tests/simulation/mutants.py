@@ -31,7 +31,7 @@ ONE_BROKER = _of(
     "one-broker",
     "two brokers are asked for the leaders of Ferry's own topics",
     "clusters.net.connections",
-    ("self._any_node((first,))", "None"),
+    ("            node = self._any_node(asked)\n", "            node = None\n"),
 )
 
 LOWER_EPOCH = _of(

@@ -61,7 +61,7 @@ class Sides:
         reason = Inexact.NOT_COPIED if self.reached is None else Inexact.AHEAD if offset > self._bounds.target_end else None
         reason = reason or (Inexact.TARGET_EXPIRED if expired else None)
         if not self._bounds.exactly_once or self.start > begin:
-            image, reason = min(image, found.image), reason or found.reason
+            image, reason = min(image, found.image), found.reason or reason
         same = self._there[bisect_left(self._target, offset) :] == self._wanted[bisect_left(self._source, found.image) :]
         return self._told(f"target offset {offset}", found, Translation(image, reason), same=same)
 

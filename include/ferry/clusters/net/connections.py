@@ -345,14 +345,16 @@ class ClusterConnection:
     async def answers_of_two(self, request: Any) -> list[Any]:
         """The answers of two brokers that are asked side by side: a broker that is cut off from the others answers what it knows.
 
-        Without those that take longer than BOTH_SECONDS; if both do, the answer of any broker. Errors as of `send`.
+        If one fails, another is asked. Without those that take longer than BOTH_SECONDS; if all do, the answer of any. Errors as of `send`.
         """
-        first, deadline = self._any_node(()), clock.monotonic() + BOTH_SECONDS
-        nodes = first, None if first is None else self._any_node((first,))
-        asked = [self.loop.start(self.send, request, node) for node in nodes if node is not None]
-        for future in asked:
-            await self.loop.done_by(deadline, future)
-        return [future.value for future in asked if future.succeeded()] or [await self.send(request)]
+        asked, deadline, node = dict[int, Future](), clock.monotonic() + BOTH_SECONDS, self._any_node(())
+        while node is not None:
+            asked[node] = self.loop.start(self.send, request, node)
+            node = self._any_node(asked)
+            for future in asked.values() if len(asked) > 1 or node is None else ():
+                await self.loop.done_by(deadline, future)
+            node = node if sum(not future.failed() for future in asked.values()) < 2 else None
+        return [future.value for future in asked.values() if future.succeeded()] or [await self.send(request)]
 
     async def _answer_of_any(self, request: Any, milliseconds: int | None) -> Any:
         """The first answer. If a broker fails or sends nothing for NEXT_BROKER_SECONDS, asks another. The last failure if all fail."""
