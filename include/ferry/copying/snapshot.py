@@ -99,9 +99,8 @@ def take_snapshot(
     claims = opened.claims(target_topics, [*dict(selection.selected).values(), *flow.handling.reroute])
     reroute = rerouted_topics(flow, matched, target_topics, claims) if stable or for_a_run else {}
     asked = _Partitions.of(selection, source_topics, target_topics, places, state, positions, claims)
-    # A run that follows may copy into every topic, and must know the limits of each.
     rewritten = asked.rewritten(opened, source_topics)
-    rest = asked.heads.keys() - rewritten if for_a_run and request.since is None and request.follow_until is None else ()
+    rest = asked.heads.keys() - rewritten if for_a_run and _leaves_at_rest(request) else ()
     offsets = read_source_offsets(flow, request, source, asked.first, state.heads.keys(), asked.head_positions, rest)
     found = _read_partitions(opened, request, asked, offsets, beside, rewritten)
     facts = guarded(opened, found.facts(ends or {}), source_topics, stable=stable)
@@ -112,6 +111,11 @@ def take_snapshot(
     return FlowSnapshot(
         selection, source_topics, target_topics, facts, state, claims, unavailable, hidden, lacks, found.configs, reroute, alike, begins
     )
+
+
+def _leaves_at_rest(request: RunRequest) -> bool:
+    """Whether the run needs nothing more of partitions with nothing to copy. One that follows may copy into every topic."""
+    return request.since is None and request.follow_until is None
 
 
 def _begins(flow: Flow, request: RunRequest, asked: "_Partitions", *, for_a_run: bool, everything: bool) -> bool:
