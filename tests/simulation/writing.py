@@ -62,7 +62,8 @@ class SourceWriter:
         return leader != NO_LEADER and self._cluster.state.brokers[leader].up and self._cluster.state.brokers[leader].image is None
 
     def _end(self, part: Partition, pair: tuple[int, int], *, commits: bool) -> None:
-        if not self._is_led(part):
+        # A coordinator writes a marker again until all replicas in sync have it.
+        if not self._is_led(part) or not part.waiting.isdisjoint(part.led.in_sync):
             self._world.after(PAUSE, lambda: self._end(part, pair, commits=commits))
             return
         part.append(part.led.leader, part.led, marker(*pair, 0, self._cluster.now, commits=commits))
