@@ -43,6 +43,7 @@ NEXT_SERVER_SECONDS = 0.25
 NEXT_BROKER_SECONDS = 2.0
 # How long a question to two brokers waits for both.
 BOTH_SECONDS = 1.0
+MOST_ASKED = 4
 # Longer than any broker waits: for the time-out of a request (a produce 20 s), and for the replicas of its own log (`request.timeout.ms`,
 # 30 s). So the broker always answers first. Shorter than the transaction time-out, so that a lane ends its own transaction.
 REQUEST_MILLISECONDS = 40_000
@@ -345,15 +346,14 @@ class ClusterConnection:
     async def answers_of_two(self, request: Any) -> list[Any]:
         """The answers of two brokers that are asked side by side: a broker that is cut off from the others answers what it knows.
 
-        If one fails, another is asked. Without those that take longer than BOTH_SECONDS; if all do, the answer of any. Errors as of `send`.
+        For one that fails, or takes longer than BOTH_SECONDS, another is asked, MOST_ASKED in all. If none answers, as `send`, with its errors.
         """
-        asked, deadline, node = dict[int, Future](), clock.monotonic() + BOTH_SECONDS, self._any_node(())
-        while node is not None:
-            asked[node] = self.loop.start(self.send, request, node)
-            node = self._any_node(asked)
+        asked, node = dict[int, Future](), self._any_node(())
+        while node is not None and sum(future.succeeded() for future in asked.values()) < 2:
+            asked[node], deadline = self.loop.start(self.send, request, node), clock.monotonic() + BOTH_SECONDS
+            node = self._any_node(asked) if len(asked) < MOST_ASKED else None
             for future in asked.values() if len(asked) > 1 or node is None else ():
                 await self.loop.done_by(deadline, future)
-            node = node if sum(not future.failed() for future in asked.values()) < 2 else None
         return [future.value for future in asked.values() if future.succeeded()] or [await self.send(request)]
 
     async def _answer_of_any(self, request: Any, milliseconds: int | None) -> Any:
