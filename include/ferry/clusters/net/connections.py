@@ -346,7 +346,7 @@ class ClusterConnection:
     async def answers_of_two(self, request: Any) -> list[Any]:
         """The answers of two brokers that are asked side by side: a broker that is cut off from the others answers what it knows.
 
-        For one that fails, or takes longer than BOTH_SECONDS, another is asked, MOST_ASKED in all. If none answers, as `send`, with its errors.
+        For one that fails, or takes longer than BOTH_SECONDS, another is asked, MOST_ASKED in all. If none answers: as of `send`.
         """
         asked, node = dict[int, Future](), self._any_node(())
         while node is not None and sum(future.succeeded() for future in asked.values()) < 2:
