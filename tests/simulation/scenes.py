@@ -75,6 +75,12 @@ def _other_commits(seed: int, fault: Fault, kind: Kind, beside: float) -> Scenar
     return Scenario(seed, rounds, (fault,), source_brokers=3, both=True)
 
 
+def _unanswered(act: Act) -> Scenario:
+    """The log holds a batch, and the lane does not learn it."""
+    rounds = (Round(0, Kind.BOUNDED, _writes(6, 3, 2), lanes=1), Round(1, Kind.BOUNDED, _writes(2, 2, 2)))
+    return Scenario(0, rounds, (Fault(act, "run-0", "Produce lane", 3),), partitions=2, small=True, target_brokers=3)
+
+
 def _cut_and_grown() -> Scenario:
     """A lane that follows has copied two records when an unclean election removes them; then three others come."""
     later = (Write(0, 2), Write(0, 3), Write(0, 1))
@@ -114,6 +120,7 @@ SCENES = {
     "lane-past-truncation": (_cut_and_grown(),),
     "no-proof-after-taking": _TAKEN_BACK,
     "no-comparison": _TAKEN_BACK,
+    "lost-is-refused": (_unanswered(Act.UNANSWERED), _unanswered(Act.CRASH)),
     "rewritten-unseen": tuple(map(_cut_and_grown_to_the_position, (1, 2, 3))),
     "one-broker": _REPLACED,
     "lower-epoch": _REPLACED,
