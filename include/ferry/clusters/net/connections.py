@@ -41,7 +41,7 @@ BOOTSTRAP_MILLISECONDS = 30_000
 NEXT_SERVER_SECONDS = 0.25
 # A healthy broker answers such a request in milliseconds; after this time Ferry also asks another one.
 NEXT_BROKER_SECONDS = 2.0
-# How long a question to two brokers waits for both.
+# How long a question to two brokers waits for both, and how many it asks in all if some do not answer.
 BOTH_SECONDS = 1.0
 MOST_ASKED = 4
 # Longer than any broker waits: for the time-out of a request (a produce 20 s), and for the replicas of its own log (`request.timeout.ms`,
