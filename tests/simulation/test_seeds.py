@@ -180,6 +180,15 @@ def test_what_a_plan_saw_while_another_run_copied_is_no_failure() -> None:
     assert any("run-1 reports 0 records, DONE" in line for line in outcome.world.lines())
 
 
+def test_a_topic_that_a_plan_did_not_see_yet_was_not_deleted() -> None:
+    """The first run has made only the flow's own topics when it is killed. The second one stands still when it has asked for the topics,
+    before it reads the state; meanwhile the third one makes the remote topic and copies."""
+    faults = (Fault(Act.KILL, "run-0", "DescribeConfigs", 3), Fault(Act.FREEZE_AFTER, "run-1", "Metadata", 4, seconds=1.9))
+    outcome = play(Scenario(5, (_round(0), _round(1, 1), _round(2, 4)), faults, partitions=1))
+    assert (outcome.problems, len(outcome.happened)) == ([], 2)
+    assert any("run-1 reports 0 records, DONE" in line for line in outcome.world.lines())
+
+
 def test_a_scenario_is_made_smaller() -> None:
     scenario = replace(drawn(5), faults=tuple(Fault(act, "run-0", "", 400) for act in (Act.LATE, Act.STRAY, Act.KILL)))
     small = shrunk(scenario, lambda one: any(fault.act is Act.STRAY for fault in one.faults))
