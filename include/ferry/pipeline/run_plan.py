@@ -1,6 +1,6 @@
 """The plan of one run: what it would copy, which remote topics it would make, and what is in its way. Writes nothing."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -53,6 +53,7 @@ class RunPlan:
     last_stable_lags: tuple[LastStableLag, ...] = ()
     internal_topics_missing: bool = False
     follows: bool = False
+    spark_offsets: int = 0
     few_replicas: tuple[FewReplicas, ...] = ()
     wrong_topics: tuple[WrongTopic, ...] = ()
     differences: tuple[ConfigDifference, ...] = ()
@@ -81,8 +82,15 @@ class RunPlan:
         Every run leaves a heartbeat at the source for the next one; the lanes take such a handful along in the driver's process. A run that
         follows waits for records, and for topics if there are none yet.
         """
-        copied = (plan for plan in self.partitions if plan.failure is None and plan.facts.topic not in self.heartbeats)
-        return self.follows or any(plan.segments for plan in copied)
+        return self.follows or any(plan.segments for plan in self._copied())
+
+    @property
+    def is_small(self) -> bool:
+        """Whether one process copies this sooner than Spark starts: few offsets, in a run that does not follow."""
+        return not self.follows and sum(plan.offsets for plan in self._copied()) < self.spark_offsets
+
+    def _copied(self) -> Iterator[PartitionPlan]:
+        return (plan for plan in self.partitions if plan.failure is None and plan.facts.topic not in self.heartbeats)
 
     @property
     def needs_preparation(self) -> bool:
@@ -97,6 +105,7 @@ class RunPlan:
             "run_id": self.request.run_id,
             "bound": self.request.bound,
             "needs_copy": self.needs_copy,
+            "is_small": self.is_small,
             "topics": self.topics.document(),
             "partitions": [_planned(plan) for plan in self.partitions if plan.failure is None],
             "skipped": [vars(skipped) for skipped in self.skipped],
@@ -165,6 +174,7 @@ def _plan(opened: OpenFlow, request: RunRequest) -> RunPlan:
         last_stable_lags=behind,
         internal_topics_missing=not own_topics(flow).keys() <= seen.target_topics.keys(),
         follows=request.follow_until is not None and flow.copies,
+        spark_offsets=flow.spark_offsets,
         few_replicas=few,
         wrong_topics=wrong,
         differences=(*topics.differences, *differences),
