@@ -39,6 +39,16 @@ def test_a_transaction_accepted_and_confirmed() -> None:
     assert [(entry.upstream_start, entry.upstream_end, entry.counters.records) for entry in cursor.receipts("run")] == [(25, 30, 0)]
 
 
+def test_a_receipt_is_about_one_leader_epoch() -> None:
+    """If the source loses the later records in an unclean election, the receipt of the earlier ones stays."""
+    cursor = PartitionCursor(task(Segment(COPIED, 0, 30)))
+    cursor.fetched_to(30, 5)
+    for start, epoch in ((0, 3), (10, 3), (20, 5)):
+        cursor.accept(unit(start, start + 10, epoch=epoch), 100 + start)
+    receipts = [(entry.upstream_start, entry.upstream_end, entry.downstream_end, entry.source_epoch) for entry in cursor.receipts("run")]
+    assert receipts == [(0, 20, 120, 3), (20, 30, 130, 5)]
+
+
 def test_the_head_says_how_large_the_last_records_were() -> None:
     def told() -> int:
         cursor.receipts("run")
@@ -100,15 +110,15 @@ def test_a_receipt_counts_every_treatment_and_how_old_records_were(monkeypatch: 
         taken = replace(unit(start, start + 10, epoch=epoch), kind=kind, min_timestamp=times[0], max_timestamp=times[1], **more)
         cursor.accept(taken, base)
 
-    accept("forwarded", 0, 100, (-1, -1), 5)
+    accept("forwarded", 0, 100, (-1, -1), 6)
     accept("forwarded", 10, 110, (2_000, 3_000), 6)
-    accept("reframed", 20, 120, (1_000, 1_000), 4)
+    accept("reframed", 20, 120, (1_000, 1_000), 6)
     monkeypatch.setattr(clock, "time_ns", lambda: 6_000_000_000)
-    accept("reframed", 30, 130, (-1, -1), 4)
+    accept("reframed", 30, 130, (-1, -1), 6)
     # Two source records are dropped, one becomes three records.
-    accept("handled", 40, 140, (0, 4_000), 4, count=10, runs=((40, 3), (44, 5)), places=(0, 5), dropped=2)
-    accept("handled", 50, 150, (500, 500), 4, count=4, runs=((50, 4),), places=(0,), dropped=6)
-    accept("handled", 60, 160, (500, 500), 4, count=11, runs=((60, 10),), places=(1,), dropped=0)
+    accept("handled", 40, 140, (0, 4_000), 6, count=10, runs=((40, 3), (44, 5)), places=(0, 5), dropped=2)
+    accept("handled", 50, 150, (500, 500), 6, count=4, runs=((50, 4),), places=(0,), dropped=6)
+    accept("handled", 60, 160, (500, 500), 6, count=11, runs=((60, 10),), places=(1,), dropped=0)
     monkeypatch.setattr(clock, "time_ns", lambda: 7_000_000_000)
     cursor.settle_fetched()
     ages = [MinMeanMax(2_000, 2_500, 3_000, 10), MinMeanMax(4_000, 4_000, 4_000, 10), MinMeanMax(2_000, 4_000, 6_000, 10)]

@@ -43,6 +43,20 @@ def test_what_was_copied_stays_and_the_run_says_that_the_source_has_lost_it(kind
     assert there[3:] == [record.value for record in committed(one.source.topic(TOPIC).partitions[0])][1:]
 
 
+def test_records_of_an_earlier_epoch_are_not_copied_again() -> None:
+    """A broker fails, so run 1 copies records of two leader epochs in one transaction. Then those of the later epoch are gone."""
+    faults = (
+        Fault(Act.UNCLEAN, "run-0", "", 1, seconds=1.5, cluster="source"),
+        Fault(Act.KILL, "run-0", "Produce run", 1),
+        Fault(Act.FAIL, "run-1", "OffsetFetch", 2, seconds=0.3, cluster="source", place=1),
+    )
+    rounds = (Round(0, Kind.BOUNDED, (Write(0, 3),)), Round(1, Kind.FOLLOWS, (), later=(Write(0, 2),), pause=0.2, seconds=2.6))
+    one = Play(Scenario(1, rounds, faults, partitions=1, source_brokers=3))
+    outcome = one.play()
+    assert (outcome.problems, outcome.happened) == ([], list(faults))
+    assert any("lost [3, 4]" in line for line in outcome.world.lines())
+
+
 def _records(*places: tuple[int, bytes]) -> list[Record]:
     return [Record(offset, 0, b"k", value, []) for offset, value in places]
 

@@ -81,7 +81,7 @@ def small_rows(draw: st.DrawFn) -> list[list[tuple[int, int, Any, Any, Any]]]:
 def test_taking_a_row_is_the_same_as_adding_one_by_one(kafka: Any, log: Any, limit: int) -> None:
     batches = [kafka.build([kafka.Row(*row) for row in batch]) for batch in log]
     gathering = Reframer()
-    taken = gathering.take_small(memoryview(b"".join(batches)), 0, SmallBatches(0, EVERYTHING, 1 << 20, 5), limit)
+    taken = gathering.take_small(memoryview(b"".join(batches)), 0, SmallBatches(0, EVERYTHING, 1 << 20, 5, 7), limit)
     stops = [0]
     for batch in batches:
         stops.append(stops[-1] + len(batch))
@@ -90,7 +90,7 @@ def test_taking_a_row_is_the_same_as_adding_one_by_one(kafka: Any, log: Any, lim
     assert kafka.read(kafka.seal(assemble(gathering, 0))) == [
         kafka.Row(index, *record[1:]) for index, record in enumerate(record for batch in log[: len(row)] for record in batch)
     ]
-    assert (taken.leader_epoch, taken.next_offset) == (7, read_header(memoryview(row[-1])).next_offset)
+    assert taken.next_offset == read_header(memoryview(row[-1])).next_offset
     assert len(row) == len(batches) or len(gathering.body) > limit
 
 
@@ -100,6 +100,7 @@ def test_taking_stops_at_whatever_needs_more_care(kafka: Any, rows_at: Any) -> N
     flipped[-1] ^= 1
     stoppers = [
         kafka.build(rows_at([6]), codec=1),
+        kafka.build(rows_at([6]), leader_epoch=8),
         kafka.build(rows_at([6]), attributes=0x08),
         kafka.build(rows_at([6]), attributes=0x40),
         kafka.build(rows_at([6]), attributes=0x100),
@@ -117,16 +118,16 @@ def test_taking_stops_at_whatever_needs_more_care(kafka: Any, rows_at: Any) -> N
         bytes(flipped),
     ]
     for stopper in stoppers:
-        taken = Reframer().take_small(memoryview(good + stopper + good), 0, SmallBatches(5, 10, 300, 3), 10_000)
+        taken = Reframer().take_small(memoryview(good + stopper + good), 0, SmallBatches(5, 10, 300, 3, 7), 10_000)
         assert (taken.stop, taken.next_offset) == (len(good), 6), stopper
-        assert Reframer().take_small(memoryview(stopper), 0, SmallBatches(5, 10, 300, 3), 10_000) == (0, -1, -1)
+        assert Reframer().take_small(memoryview(stopper), 0, SmallBatches(5, 10, 300, 3, 7), 10_000) == (0, -1)
 
 
 def test_taking_goes_up_to_its_limits(kafka: Any, rows_at: Any) -> None:
     row = kafka.build(rows_at([5])) + kafka.build(rows_at([6, 7]))
     length = len(kafka.build(rows_at([6, 7]))) - 12
-    assert Reframer().take_small(memoryview(row), 0, SmallBatches(5, 8, length + 1, 3), 10_000).next_offset == 8
-    for narrower in (SmallBatches(5, 7, length + 1, 3), SmallBatches(5, 8, length, 3), SmallBatches(5, 8, length + 1, 2)):
+    assert Reframer().take_small(memoryview(row), 0, SmallBatches(5, 8, length + 1, 3, 7), 10_000).next_offset == 8
+    for narrower in (SmallBatches(5, 7, length + 1, 3, 7), SmallBatches(5, 8, length, 3, 7), SmallBatches(5, 8, length + 1, 2, 7)):
         assert Reframer().take_small(memoryview(row), 0, narrower, 10_000).next_offset == 6
 
 
@@ -136,7 +137,7 @@ def test_what_was_taken_before_a_malformed_batch_stays(kafka: Any, rows_at: Any,
     del bad[-2:]
     row = good + kafka.seal(bad)
     reframer = Reframer()
-    assert reframer.take_small(memoryview(row), 0, SmallBatches(5, 10, 300, 3), 10_000).stop == len(good)
+    assert reframer.take_small(memoryview(row), 0, SmallBatches(5, 10, 300, 3, 7), 10_000).stop == len(good)
     with pytest.raises(MalformedBatch, match="offset 6"):
         reframer.add(*piece(row[len(good) :]))
     assert reframer == reframe([piece(good)])
@@ -165,7 +166,7 @@ def test_taking_leaves_out_a_single_record_of_another_length_than_its_batch(kafk
     for wrong in lengths:
         batch[61 : 61 + len(wrong)] = wrong
         reframer = Reframer()
-        assert reframer.take_small(memoryview(kafka.seal(batch)), 0, SmallBatches(0, 10, 1 << 20, 5), 10_000).stop == 0
+        assert reframer.take_small(memoryview(kafka.seal(batch)), 0, SmallBatches(0, 10, 1 << 20, 5, 7), 10_000).stop == 0
         with pytest.raises(MalformedBatch, match="offset 0"):
             reframer.add(*piece(kafka.seal(batch)))
         assert reframer == Reframer()
@@ -231,7 +232,7 @@ def test_a_single_record_with_deltas_of_its_own(kafka: Any, size: int, moved: st
     del batch[61 : len(kafka.build(rows[:1]))]
     batch[57:61] = (1).to_bytes(4, "big")
     reframer = Reframer()
-    assert reframer.take_small(memoryview(kafka.seal(batch)), 0, SmallBatches(0, 10, 1 << 20, 5), 10_000).next_offset == 6
+    assert reframer.take_small(memoryview(kafka.seal(batch)), 0, SmallBatches(0, 10, 1 << 20, 5, 7), 10_000).next_offset == 6
     assert [row.timestamp for row in reread(kafka, reframer)] == [rows[1].timestamp]
 
 
@@ -242,7 +243,7 @@ def test_taking_where_the_tables_end(kafka: Any, count: int, later: int) -> None
     reframer = Reframer()
     reframer.add(*piece(kafka.build(rows)))
     row = memoryview(b"".join(kafka.build([entry]) for entry in late))
-    assert reframer.take_small(row, 0, SmallBatches(0, EVERYTHING, 1 << 20, 5), 1 << 20).next_offset == late[-1].offset + 1
+    assert reframer.take_small(row, 0, SmallBatches(0, EVERYTHING, 1 << 20, 5, 7), 1 << 20).next_offset == late[-1].offset + 1
     assert reread(kafka, reframer) == [*rows, *late]
 
 

@@ -237,6 +237,8 @@ class PartitionCursor:
         self._dropped.append((self.fetched, records))
 
     def accept(self, batch: ProduceBatch, base_offset: int) -> None:
+        if self._draft is not None and self._draft.source_epoch not in {-1, batch.last_leader_epoch}:
+            self._close_draft()  # after a truncation, whole receipts of later leader epochs count as gone (truncation.py)
         draft = self._open_draft()
         if 0 <= self._explained_end < base_offset:
             draft.repeated.append((self._explained_end, base_offset))

@@ -117,9 +117,22 @@ class BatchBuilder:
         self._epochs: list[tuple[int, int]] = []
 
     def pass_epoch(self, reached: int, epoch: int) -> None:
-        """Note the leader epoch of an entry of any kind, and of the hole before it. `reached`: where the entry before ended."""
-        if not self._epochs or self._epochs[-1][1] != epoch:
+        """Note the leader epoch of an entry of any kind, and of the hole before it. `reached`: where the entry before ended.
+
+        No batch holds records of two epochs: if the source loses the later ones, the earlier ones are still copied (truncation.py).
+        """
+        if not self._epochs or self.epoch != epoch:
+            self.finish()
             self._epochs.append((reached, epoch))
+
+    @property
+    def epoch(self) -> int:
+        """The leader epoch of the last entry."""
+        return self._epochs[-1][1]
+
+    def finish(self) -> int:
+        """End the open batch, if there is one. Returns how many records a handler dropped that no batch counts."""
+        raise NotImplementedError
 
     def epoch_at(self, position: int) -> int:
         """The leader epoch with which to fetch from `position` (-1: not known), as in ProduceBatch."""

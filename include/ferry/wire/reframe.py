@@ -36,20 +36,20 @@ _TWO_BYTE_LENGTH = HEADER_SIZE - LENGTH_OVERHEAD + 2
 
 
 class TakenRow(NamedTuple):
-    """What `Reframer.take_small` took: the index after it; leader epoch and next upstream offset of the last batch (-1: took none)."""
+    """What `Reframer.take_small` took: the index after it, and the next upstream offset of the last batch (-1: took none)."""
 
     stop: int
-    leader_epoch: int
     next_offset: int
 
 
 class SmallBatches(NamedTuple):
-    """Which batches `Reframer.take_small` takes: offsets in [lower, upper), length field and number of records below the limits."""
+    """Which batches `Reframer.take_small` takes: of one leader epoch, offsets in [lower, upper), length field and records below the limits."""
 
     lower: int
     upper: int
     length_below: int
     records_below: int
+    epoch: int  # leader epoch
 
 
 @dataclass(slots=True)
@@ -96,17 +96,18 @@ class Reframer:
         `body_limit` bytes. Stops before the first other batch.
         """
         unpack, checksum, stamps, table, limit = _START.unpack_from, crc32c.crc32c, STAMPS, SMALL, len(SMALL)
-        lower, upper, length_below, records_below = small
+        lower, upper, length_below, records_below, epoch = small
         body, runs = self.body, self.runs
         base, highest, index = self.base_timestamp, self.max_timestamp, self.count
         size = len(data)
         last = size - _START.size
-        epoch = run_start = run_stop = -1
+        run_start = run_stop = -1
         while at <= last:
             offset, length, leader_epoch, magic, crc, attributes, last_delta, first, greatest, count, b0, b1, b2, b3, b4 = unpack(data, at)
             stop = at + LENGTH_OVERHEAD + length
             if (
                 magic != 2
+                or leader_epoch != epoch
                 or attributes & _ALL_BUT_TRANSACTIONAL
                 or not _SHORTEST <= length < length_below
                 or last_delta != count - 1
@@ -149,12 +150,11 @@ class Reframer:
             if greatest > highest:  # noqa: PLR1730 (a call of max costs more than half a record)
                 highest = greatest
             index += count
-            epoch = leader_epoch
             at = stop
         if run_stop >= 0:
             _join(runs, run_start, run_stop - run_start)
             self.base_timestamp, self.max_timestamp, self.count = base, highest, index
-        return TakenRow(at, epoch, run_stop)
+        return TakenRow(at, run_stop)
 
     def _add_selected(self, header: BatchHeader, data: bytes, lower: int, upper: int) -> None:
         """Appends the records that lie within the bounds: some neighbours, perhaps with holes between their offsets."""

@@ -142,7 +142,7 @@ class _MergingBuilder(BatchBuilder):
         self._codec = compression.NONE
         self._open = False
         self._forwardable: tuple[BatchHeader, memoryview] | None = None
-        self._small = SmallBatches(position, end, FORWARD_BYTES - LENGTH_OVERHEAD, FORWARD_RECORDS)
+        self._small = SmallBatches(position, end, FORWARD_BYTES - LENGTH_OVERHEAD, FORWARD_RECORDS, -1)
         # Below this, any batch that `take_small` takes next fits into the merge limit.
         self._row_limit = body_limit - FORWARD_BYTES - GROWTH_PER_RECORD * FORWARD_RECORDS
 
@@ -150,14 +150,12 @@ class _MergingBuilder(BatchBuilder):
         """Merge a row of small uncompressed batches into the group, if one is open. The index behind the row, and the offset reached."""
         if not self._open or (self._codec != compression.NONE and self._wanted_codec is None):
             return at, reached
-        small = self._small
+        small = self._small._replace(epoch=self.epoch)
         if self._excluded:
             small = small._replace(upper=min(self._end, next_start(self._excluded, reached)))
         taken = self._group.take_small(fetched, at, small, self._row_limit)
         if taken.stop > at:
             self._forwardable = None
-            # A row is merged as a whole, so no batch ends inside it: the epoch of its last batch is enough.
-            self.pass_epoch(reached, taken.leader_epoch)
             reached = max(reached, taken.next_offset)
         return taken.stop, reached
 
