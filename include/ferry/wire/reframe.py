@@ -43,13 +43,13 @@ class TakenRow(NamedTuple):
 
 
 class SmallBatches(NamedTuple):
-    """Which batches `Reframer.take_small` takes: of one leader epoch, offsets in [lower, upper), length field and records below the limits."""
+    """Which batches `Reframer.take_small` takes: of one leader epoch, offsets in [lower, upper), length and records below the limits."""
 
     lower: int
     upper: int
     length_below: int
     records_below: int
-    epoch: int  # leader epoch
+    epoch: int
 
 
 @dataclass(slots=True)
