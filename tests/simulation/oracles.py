@@ -86,6 +86,21 @@ def receipts(copy: Copy) -> list[Receipt]:
     return sorted(found, key=lambda receipt: (receipt.topic, receipt.partition, receipt.upstream_start))
 
 
+def receipts_by(copy: Copy, run_id: str, known: Iterable[Receipt]) -> list[Receipt]:
+    """The receipts that a run has written. `known`: those that count now.
+
+    Without transactions, a run may end between a receipt and its head. The next run copies the segment again, and its receipt of the same
+    key may replace that one, whose records are on the target too (docs/decisions/014-without-transactions.md). With transactions no run
+    replaces a receipt of another one.
+    """
+    if copy.flow.exactly_once:
+        return [one for one in known if one.run_id == run_id]
+    parts = copy.target.topic(copy.flow.ledger_topic).partitions if copy.flow.ledger_topic in copy.target.state.topics else []
+    written = ((one.key or b"", one.value) for part in parts for one in committed(part))
+    decoded = ((key, decode_receipt(key, value)) for key, value in written if value is not None)
+    return list({key: one for key, one in decoded if one.run_id == run_id}.values())
+
+
 def wanted(copy: Copy, source: Partition, known: Iterable[Receipt]) -> list[Record]:
     """The committed records of a source partition, without those that it deleted before the flow began, or that receipts call lost."""
     own, start = [one for one in known if (one.topic, one.partition) == source.key], log_of(source).start

@@ -20,7 +20,7 @@ from kafka.protocol.producer import EndTxnRequest, InitProducerIdRequest
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.faults import LONGEST_LAG, OF_BROKERS, OF_PROCESSES, USUAL, Act, Fault, Faults
 from tests.simulation.ferry_in_a_world import entered, flows_between, run_flow
-from tests.simulation.oracles import Copy, committed, log_of, receipts, translated, violations, wanted
+from tests.simulation.oracles import Copy, committed, log_of, receipts, receipts_by, translated, violations, wanted
 from tests.simulation.processes import Process
 from tests.simulation.proofs import SOON, Proofs
 from tests.simulation.reading import let_read, misplaced, unequal, unseen, verified
@@ -264,8 +264,7 @@ class Play:
         if report.superseded or report.taken_over is not None:
             self._taken_over(process)
         tries = [other for other in self._tries[request.run_id] if other is not process and (other.alive or other.over > process.began)]
-        known = receipts(self.copy)
-        told = sum(receipt.counters.records for receipt in known if receipt.run_id == request.run_id)
+        told = sum(one.counters.records for one in receipts_by(self.copy, request.run_id, receipts(self.copy)))
         if told != report.records and not tries:  # another try at the same time may go on copying
             self.problems.append(f"{name} reports {report.records} records, and its receipts {told}")
         if self.faults.unclean.gone:

@@ -185,6 +185,15 @@ def test_a_run_that_stood_still_in_a_proof_may_fence_the_next_one(act: Act, requ
     assert told == {"ends: FenceLost", "reports 0 records, DONE"}
 
 
+def test_a_run_reports_what_it_wrote_although_another_one_replaced_the_receipt() -> None:
+    """Without transactions: it stands still when it has sent the receipt, and never writes the head."""
+    fault = Fault(Act.FREEZE_AFTER, "run-0", "Produce ledger", 2, seconds=1.5)
+    follows = replace(_round(0, 3), kind=Kind.FOLLOWS, seconds=2.0, beside=0.3)
+    outcome = play(Scenario(1, (follows, _round(1, 1)), (fault,), partitions=1, exactly_once=False))
+    assert (outcome.problems, outcome.happened) == ([], [fault])
+    assert [_reported(outcome, who) for who in ("run-0", "run-1")] == ["reports 3 records, DONE", "reports 4 records, DONE"]
+
+
 def test_what_the_source_deletes_is_a_loss() -> None:
     """The first run has copied; then records expire before the second run reads them."""
     fault = Fault(Act.EXPIRE, "run-1", "InitProducerId run", 1, cluster="source", place=3)
