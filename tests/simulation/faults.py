@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from itertools import combinations
 from random import Random
 from typing import Any
 
@@ -171,6 +172,7 @@ class Faults:
         self.happened: list[Fault] = []
         self._leaderless: list[tuple[SimulatedCluster, Partition, int]] = []  # and who led it
         self.unclean = UncleanElections(world)
+        self._cut_off: list[tuple[SimulatedCluster, float, float]] = []  # a broker of it, from when and until when
         self.over = False
 
     def fate(self, who: str, request: Any) -> Fate:
@@ -245,6 +247,7 @@ class Faults:
             cluster.fail_disk(node, *parts[fault.place % 2 :: 2])
         else:
             cluster.cut_off(node)
+            self._cut_off.append((cluster, self._world.now, self._world.now + fault.seconds))
         self._world.after(fault.seconds, lambda: self._bring_back(cluster, node))
 
     def _bring_back(self, cluster: SimulatedCluster, node: int) -> None:
@@ -326,6 +329,12 @@ class Faults:
             for node in [node for node in part.waiting if not cluster.lacks(node, part)]:
                 part.catch_up(node)  # a lag that ended while nobody led
 
+    def leaders_hidden(self, cluster: SimulatedCluster, since: float) -> bool:
+        """Whether two brokers at once had lost the others, at some moment from `since` on. Ferry asks two brokers for leaders: these two may
+        both name leaders that were replaced."""
+        spans = [(max(begun, since), end) for one, begun, end in self._cut_off if one is cluster]
+        return any(max(one[0], other[0]) < min(one[1], other[1]) for one, other in combinations(spans, 2))
+
     @staticmethod
     def _is_there(cluster: SimulatedCluster, node: int) -> bool:
         return cluster.state.brokers[node].up and cluster.state.brokers[node].image is None
@@ -333,6 +342,7 @@ class Faults:
     def heal(self) -> None:
         """No more faults, and every broker comes back."""
         self.over = True
+        self._cut_off = [(cluster, begun, min(end, self._world.now)) for cluster, begun, end in self._cut_off]
         self.unclean.heal()
         for cluster in self._clusters.values():
             for node in cluster.state.brokers:

@@ -159,6 +159,17 @@ def _reported(outcome: Outcome, who: str) -> str:
     return next(line.split(f" {who} ", 1)[1] for line in outcome.world.lines() if f" {who} ends: " in line or f" {who} reports " in line)
 
 
+@pytest.mark.parametrize(("seed", "place", "told"), [(1, 1, "TransactionHangs"), (2, 2, "reports 0 records")])
+def test_two_brokers_that_were_both_replaced(seed: int, place: int, told: str) -> None:
+    """The second run asks just these two for leaders. What it says is wrong, and nothing else is."""
+    aims = ("EndTxn commit lane", place), ("Produce lane", 0)
+    faults = tuple(Fault(Act.CUT_OFF, "run-0", request, 1, seconds=60.0, place=broker) for request, broker in aims)
+    first, second = (replace(one, kind=Kind.FOLLOWS, seconds=2.0 + 2.0 * one.run) for one in (_round(0, 1), _round(1, 3)))
+    outcome = play(Scenario(seed, (replace(first, beside=1.0), second), faults, partitions=1, target_brokers=3))
+    assert (outcome.problems, len(outcome.happened)) == ([], 2)
+    assert told in _reported(outcome, "run-1")
+
+
 def test_a_run_that_its_own_late_request_fences_says_so_and_may_be_tried_again() -> None:
     """The run has asked again and gone on when the coordinator reads its first request."""
     fault = Fault(Act.STRAY, "run-0", "InitProducerId run", 1)
