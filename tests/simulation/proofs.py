@@ -32,7 +32,7 @@ class Proofs:
             self._begun[who] = now
         elif request.producer_id >= 0:
             overtaken = who != name and self._begun.get(who, now) < since + SOON
-            if overtaken or fate is not Fate.WHOLE:
+            if overtaken or fate is Fate.STRAY:
                 self._late[who] = now
 
     def may_have_fenced(self, name: str, taken: float) -> bool:
