@@ -330,8 +330,8 @@ class Faults:
                 part.catch_up(node)  # a lag that ended while nobody led
 
     def leaders_hidden(self, cluster: SimulatedCluster, since: float) -> bool:
-        """Whether two brokers at once had lost the others, at some moment from `since` on. Ferry asks two brokers for leaders: these two may
-        both name leaders that were replaced."""
+        """Whether two brokers at once had lost the others, at some moment from `since` on. Ferry asks two brokers for leaders: these two
+        may both name leaders that were replaced."""
         spans = [(max(begun, since), end) for one, begun, end in self._cut_off if one is cluster]
         return any(max(one[0], other[0]) < min(one[1], other[1]) for one, other in combinations(spans, 2))
 
