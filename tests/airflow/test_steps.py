@@ -1,4 +1,4 @@
-"""What a step of a run does if another run has taken the flow over, and the last line of the log of a copy."""
+"""What a step does if another run has taken the flow over, which tasks a run leaves out, and the last line of the log of a copy."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException, DownstreamTasksSkipped
 
-from ferry.airflow import steps
+from ferry.airflow import steps, tasks
 from ferry.airflow.flows import FlowReference
 from ferry.airflow.spark_operators import CopyRecordsOperator, FerrySparkOperator
 from ferry.airflow.tasks import JobFailed
 from ferry.errors import ClusterUnreachable, ExitCode
 from ferry.ledger.run_report import PartitionFailure, RunReport
+from ferry.ledger.sync_outcome import LISTED, SyncOutcome
+from ferry.syncs.names import SyncName
 
 pytestmark = pytest.mark.airflow
+
+FLOW = FlowReference(Path("mm2.properties"), "A->B")
+SYNCS = {"sync_acls": "acls", "sync_groups": "groups"}
+UNDUE = {SyncName.ACLS: "done 3 s ago"}
+SKIPPED = "sync_acls is skipped: done 3 s ago"
 
 
 @pytest.mark.parametrize(
@@ -47,15 +54,14 @@ def test_what_the_newer_run_does_is_skipped(monkeypatch: pytest.MonkeyPatch, ste
     monkeypatch.setattr(steps, "request_of", lambda *_: None)
     monkeypatch.setattr(steps, "flow_for_running", lambda _: SimpleNamespace())
     monkeypatch.setattr(steps, "open_run", TakenOver)
-    flow = FlowReference(Path("mm2.properties"), "A->B")
     with pytest.raises(AirflowException if why is None else AirflowSkipException, match=why or "it measures"):
-        steps.sync(flow, "groups", planned) if step == "sync" else steps.check_limits(flow, planned)
+        steps.sync(FLOW, "groups", planned) if step == "sync" else steps.check_limits(FLOW, planned)
 
 
 @pytest.mark.parametrize(
     ("code", "failed", "line"),
     [
-        (None, (), "0 records, 0 bytes in 2.0 s (0.0 MB/s, CPU 1.0 s), 0 partitions"),
+        (None, (), f"{SKIPPED}\n0 records, 0 bytes in 2.0 s (0.0 MB/s, CPU 1.0 s), 0 partitions"),
         (
             ExitCode.PARTLY_FAILED,
             (PartitionFailure("orders", 3, "TopicMissing", "gone"),),
@@ -75,9 +81,13 @@ def test_the_last_line_of_a_copy_says_what_was_copied_what_failed_and_what_is_le
     """It does not wait for a cluster for which the job has just waited in vain."""
 
     class Played:
-        opened = None
+        opened = flow = None
 
         def __init__(self, *_: object) -> None: ...
+
+        def not_due(self, names: object, soon: float) -> dict[SyncName, str]:
+            assert (code, list(names), soon) == (None, [SyncName.ACLS, SyncName.GROUPS], steps.SOON_SECONDS)
+            return UNDUE
 
         def __enter__(self) -> Played:
             return self
@@ -100,11 +110,77 @@ def test_the_last_line_of_a_copy_says_what_was_copied_what_failed_and_what_is_le
     monkeypatch.setattr(FerrySparkOperator, "execute", copies)
     monkeypatch.setattr(steps, "request_of", lambda *_: None)
     monkeypatch.setattr(steps, "flow_for_running", lambda _: SimpleNamespace())
+    monkeypatch.setattr(steps, "sync_tasks", lambda _: SYNCS)
+    left: dict[str, object] = {}
+    monkeypatch.setattr(tasks, "get_current_context", lambda: {"ti": SimpleNamespace(xcom_push=left.__setitem__)})
     monkeypatch.setattr(steps, "open_run", Played)
     monkeypatch.setattr(steps, "status_after_run", lambda *_: SimpleNamespace(lag=SimpleNamespace(records=1_234)))
-    task = CopyRecordsOperator(
-        task_id="copy_records", flow=FlowReference(Path("mm2.properties"), "A->B"), conn_id="spark_default", planned={}
-    )
-    with nullcontext() if code is None else pytest.raises(JobFailed):
+    task = CopyRecordsOperator(task_id="copy_records", flow=FLOW, conn_id="spark_default", planned={})
+    with pytest.raises(DownstreamTasksSkipped if code is None else JobFailed) as ended:
         task.execute({})
-    assert capsys.readouterr().out.partition("of Spark\n")[2].splitlines() == ([line] if line else [])
+    assert capsys.readouterr().out.partition("of Spark\n")[2].splitlines() == (line.splitlines() if line else [])
+    assert left == ({} if code is not None else {"return_value": {"left_out": {"sync_acls": "done 3 s ago"}}})
+    assert getattr(ended.value, "tasks", ["sync_acls"]) == ["sync_acls"]
+
+
+def test_after_a_run_that_was_taken_over_no_sync_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = SimpleNamespace(report=lambda **_: RunReport("A->B", "run", "", "", "", taken_over="newer"), opened=None)
+    monkeypatch.setattr(steps, "request_of", lambda *_: None)
+    monkeypatch.setattr(steps, "flow_for_running", lambda _: SimpleNamespace())
+    monkeypatch.setattr(steps, "sync_tasks", lambda _: SYNCS)
+    monkeypatch.setattr(steps, "open_run", lambda *_: nullcontext(run))
+    assert steps.sum_up(FLOW, {}, failed=False) == {"left_out": dict.fromkeys(SYNCS, steps.TAKEN_OVER)}
+
+
+@pytest.mark.parametrize(
+    ("plan", "tries", "left_out"),
+    [
+        ({}, 1, ["prepare_topics", "copy_records", "announce_topics", "sync_acls"]),
+        ({}, 2, ["prepare_topics", "copy_records", "sync_acls"]),
+        ({"needs_preparation": True}, 1, ["copy_records", "announce_topics", "sync_acls"]),
+        ({"needs_copy": True}, 1, ["prepare_topics"]),
+        ({"needs_copy": True, "needs_preparation": True}, 1, None),
+        (
+            {"needs_copy": True, "needs_preparation": True, "dry_run": True},
+            1,
+            ["prepare_topics", "copy_records", "announce_topics", "check_limits", "report_outcome", "sync_acls"],
+        ),
+    ],
+)
+def test_a_plan_leaves_out_the_tasks_that_have_nothing_to_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], plan: dict[str, bool], tries: int, left_out: list[str] | None
+) -> None:
+    """After a copy it is decided anew which syncs are due. If the whole run is tried again, an earlier try may have copied something."""
+    wanted = {"needs_copy": False, "needs_preparation": False, **plan}
+    dry_run = wanted.pop("dry_run", False)
+    planned = SimpleNamespace(**wanted, document=lambda: {"partitions": [], "failed": []}, partitions=(), notices=())
+    run = SimpleNamespace(plan=planned, flow=None, not_due=lambda *_: UNDUE)
+    left: dict[str, object] = {}
+    context = {"ti": SimpleNamespace(try_number=tries, xcom_push=left.__setitem__), "params": {"dry_run": dry_run}}
+    for module in (steps, tasks):
+        monkeypatch.setattr(module, "get_current_context", lambda: context)
+    monkeypatch.setattr(steps, "request_of", lambda *_: None)
+    monkeypatch.setattr(steps, "flow_for_running", lambda _: None)
+    monkeypatch.setattr(steps, "sync_tasks", lambda _: SYNCS)
+    monkeypatch.setattr(steps, "plan_parts", lambda _: [])
+    monkeypatch.setattr(steps, "open_run", lambda *_: nullcontext(run))
+    if left_out is None:
+        assert steps.plan(FLOW)["left_out"] == {}
+        return
+    with pytest.raises(DownstreamTasksSkipped) as ended:
+        steps.plan(FLOW)
+    assert ended.value.tasks == left_out
+    document = left["return_value"]
+    assert isinstance(document, dict)
+    assert (document["needs_copy"], document["dry_run"]) == (wanted["needs_copy"] and not dry_run, dry_run)
+    said = capsys.readouterr().out.splitlines()
+    assert said == [f"{task} is skipped: {why}" for task, why in document["left_out"].items()]
+    assert all(why for why in document["left_out"].values())
+
+
+def test_the_report_knows_why_syncs_were_left_out() -> None:
+    done = SyncOutcome(sync="groups", seconds=1.0).document(LISTED)
+    found = RunReport("A->B", "run", "", "", "", syncs={"groups": done})
+    left = {"copy_records": "nothing to copy", "sync_acls": "done 3 s ago", "sync_groups": "of an earlier try"}
+    syncs = steps.with_left_out(found, SYNCS, left).syncs
+    assert (syncs["acls"]["left_out"], syncs["groups"]) == ("done 3 s ago", done)

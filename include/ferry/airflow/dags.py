@@ -4,13 +4,14 @@
 
     flows("/etc/ferry/mm2.properties")
 
-Airflow registers every DAG that is made while it parses a file, so nothing needs to be assigned.
+Airflow registers every DAG that is made while it parses a file, so nothing needs to be assigned. The process of a task parses the file too:
+there Ferry makes only the task's DAG, and imports nothing for the others.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,12 @@ from ferry.config.flow import named_configs
 from ferry.errors import ConfigError
 
 try:
+    import airflow.providers.apache.spark  # noqa: F401 - what Ferry uses of it loads slowly, and only some processes need it
+    from airflow.sdk import get_parsing_context
+
     from ferry.airflow.dag_options import DagOptions
-    from ferry.airflow.flows import flows_for_parsing
-    from ferry.airflow.recovery_params import COMMANDS
+    from ferry.airflow.flows import FlowReference, dag_id, flows_for_parsing, verify_dag_id
     from ferry.airflow.replication_dag import replication_dag
-    from ferry.airflow.verify_dag import verify_dag
     from ferry.airflow.versions import HAS_APPROVALS
 except ImportError as missing:
     raise ConfigError(
@@ -32,6 +34,8 @@ except ImportError as missing:
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
+
+    from ferry.config import Flow
 
 
 def flows(
@@ -57,16 +61,23 @@ def flows(
     given = {name: value for name, value in spark_tasks.items() if value is not None}
     options = DagOptions(tuple(tags), dict(default_args or {}), given)
     paths = named_configs() if config is None else (_directory_of_the_caller() / Path(config).expanduser(),)
-    dags: list[DAG] = []
-    for reference, flow in flows_for_parsing(paths):
-        dags.append(replication_dag(flow, reference, options))
-        if flow.copies:
-            dags.append(verify_dag(flow, reference, options))
-        if flow.copies and recovery and HAS_APPROVALS:
-            from ferry.airflow.recovery_dags import recovery_dag  # noqa: PLC0415 - needs approvals
+    found = flows_for_parsing(paths)
+    return tuple(made for reference, flow in found for made in _dags(flow, reference, options, recovery=recovery and HAS_APPROVALS))
 
-            dags += (recovery_dag(flow, reference, options, command) for command in COMMANDS)
-    return tuple(dags)
+
+def _dags(flow: Flow, reference: FlowReference, options: DagOptions, *, recovery: bool) -> Iterator[DAG]:
+    wanted, name, verify = get_parsing_context().dag_id, dag_id(flow), verify_dag_id(flow)
+    if wanted in {None, name}:
+        yield replication_dag(flow, reference, options)
+    if flow.copies and wanted in {None, verify}:
+        from ferry.airflow.verify_dag import verify_dag  # noqa: PLC0415 - see the docstring of this module
+
+        yield verify_dag(flow, reference, options)
+    if flow.copies and recovery and (wanted is None or (wanted.startswith(f"{name}.") and wanted != verify)):
+        from ferry.airflow.recovery_dags import recovery_dag  # noqa: PLC0415 - likewise, and needs approvals
+        from ferry.airflow.recovery_params import COMMANDS  # noqa: PLC0415 - likewise
+
+        yield from (recovery_dag(flow, reference, options, command) for command in COMMANDS)
 
 
 def _directory_of_the_caller() -> Path:

@@ -19,8 +19,8 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import Connection, Context
 
 from ferry.airflow.flows import FlowReference
-from ferry.airflow.steps import request_of, say_sum, skip_unless_needed
-from ferry.airflow.tasks import JobFailed, failure_of_job, typed_retries
+from ferry.airflow.steps import request_of, skip_unless_needed, sum_up
+from ferry.airflow.tasks import JobFailed, failure_of_job, leaving_out, typed_retries
 from ferry.airflow.versions import AirflowException, AirflowNotFoundException, is_there
 from ferry.errors import ExitCode, SparkMissing
 from ferry.spark.settings import ClassArchive, spark_conf, spark_environment
@@ -93,7 +93,7 @@ class FerrySparkOperator(SparkSubmitOperator):
 
 
 class CopyRecordsOperator(FerrySparkOperator):
-    """Copies up to the run's bound; skipped when the plan says that there is nothing to copy."""
+    """Copies up to the run's bound."""
 
     job = COPY_JOB
     template_fields: Sequence[str] = ("planned",)
@@ -106,14 +106,15 @@ class CopyRecordsOperator(FerrySparkOperator):
         skip_unless_needed(self.planned)
         return request_of(self.flow, context).to_json()
 
-    def execute(self, context: Context) -> None:
+    def execute(self, context: Context) -> Any:
+        """Its XCom, and the syncs that are not due, as of `leaving_out`."""
         try:
             super().execute(context)
         except JobFailed as failure:
             if failure.exit_code is not ExitCode.UNREACHABLE:
-                say_sum(self.flow, context)
+                sum_up(self.flow, context, failed=True)
             raise
-        say_sum(self.flow, context)
+        return leaving_out(sum_up(self.flow, context, failed=False))
 
     # Only the OpenLineage provider calls these two. It is an extra, which their module imports.
     def get_openlineage_facets_on_start(self) -> Lineage | None:

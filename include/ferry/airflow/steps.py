@@ -13,25 +13,34 @@ from rich.console import Console
 from ferry.airflow.flows import FlowReference, flow_asset, flow_for_running, settings_of, sync_tasks
 from ferry.airflow.params import run_params
 from ferry.airflow.run_note import VERDICT
-from ferry.airflow.tasks import NOT_PLANNED, EarlierTaskFailed, emit, first_failure, leave, say, typed_retries
+from ferry.airflow.tasks import NOT_PLANNED, EarlierTaskFailed, emit, first_failure, leave, leaving_out, say, typed_retries
 from ferry.airflow.versions import AirflowFailException, AirflowSkipException
 from ferry.copying.request import RunRequest
 from ferry.errors import FerryError, count_of
 from ferry.ledger.open_flow import open_flow
 from ferry.ledger.run_report import PartitionFailure, RunReport, time_now
-from ferry.ledger.sync_outcome import LISTED
+from ferry.ledger.sync_outcome import LISTED, SyncOutcome
 from ferry.monitoring.limits import limits_broken
 from ferry.monitoring.measurements import run_measurements, status_measurements
-from ferry.monitoring.runs import COPY_TASK
+from ferry.monitoring.runs import ANNOUNCE_TASK, COPY_TASK, LIMITS_TASK, PLAN_TASK, PREPARE_TASK, REPORT_TASK
 from ferry.monitoring.status import status_after_run
 from ferry.monitoring.verdict import verdict_of
 from ferry.pipeline.drawn_tables import draw
 from ferry.pipeline.report_reading import UNFINISHED, keep_lag, keep_run
-from ferry.pipeline.run import open_run
+from ferry.pipeline.run import Run, open_run
+from ferry.pipeline.run_plan import RunPlan
 from ferry.pipeline.tables import Table, plan_parts, report_parts, sum_line, sync_line, sync_parts
 from ferry.syncs.names import SyncName
 
 LOG_WIDTH = 160
+# A sync that will be due so soon gets its task, which decides when it runs. Otherwise a run a minute would do a sync of 60 s in every other
+# run: this run did it some seconds after its plan, so the next plan comes too early.
+SOON_SECONDS = 60.0
+# Why tasks are skipped.
+NOTHING_NEW = "nothing to copy: Spark is not started"
+NOT_COPIED = "dry run: nothing was copied"
+DRY_REPORT = "dry run: see the plan in the log of plan_run"
+TAKEN_OVER = "another run has taken the flow over, and does this"
 
 
 def request_of(flow: FlowReference, context: Mapping[str, Any]) -> RunRequest:
@@ -54,25 +63,56 @@ def request_of(flow: FlowReference, context: Mapping[str, Any]) -> RunRequest:
 
 
 def plan(flow: FlowReference) -> dict[str, Any]:
-    """Plan the run: the plan in the log, what later tasks need as XCom."""
+    """Plan the run: the plan in the log, what later tasks need as XCom. The tasks that have nothing to do are left out."""
     context = get_current_context()
     with typed_retries(flow):
-        dry_run = run_params(context).dry_run
-        with open_run(flow_for_running(flow), request_of(flow, context)) as run:
+        dry_run, settings = run_params(context).dry_run, flow_for_running(flow)
+        with open_run(settings, request_of(flow, context)) as run:
             planned = run.plan
+            undue = {} if planned.needs_copy and not dry_run else _undue(run)  # the copy may take long: its task decides at its end
     document = planned.document()
     _show(plan_parts(planned))
+    tries = int(context["ti"].try_number)
+    left_out = _without_work(planned, dry_run=dry_run, tries=tries) | undue
+    _say_left_out(left_out)
     topics = {(partition.facts.topic, partition.facts.remote_topic) for partition in planned.partitions if partition.segments}
     # Airflow keeps the XCom of each run, so it must be small: the partitions are in the log.
-    return {
-        "needs_copy": planned.needs_copy and not dry_run,
-        "needs_preparation": planned.needs_preparation and not dry_run,
-        "offsets": sum(entry["offsets"] for entry in document["partitions"]),
-        "topics": [list(pair) for pair in sorted(topics)[:LISTED]],
-        "dry_run": dry_run,
-        "failed": document["failed"],
-        "notices": list(planned.notices[:LISTED]),
-    }
+    return leaving_out(
+        {
+            "needs_copy": planned.needs_copy and not dry_run,
+            "needs_preparation": planned.needs_preparation and not dry_run,
+            "offsets": sum(entry["offsets"] for entry in document["partitions"]),
+            "topics": [list(pair) for pair in sorted(topics)[:LISTED]],
+            "dry_run": dry_run,
+            "failed": document["failed"],
+            "notices": list(planned.notices[:LISTED]),
+            "left_out": left_out,
+        }
+    )
+
+
+def _without_work(planned: RunPlan, *, dry_run: bool, tries: int) -> dict[str, str]:
+    """The tasks that have nothing to do according to the plan, and why. Syncs are not among them."""
+    if dry_run:
+        dry = dict.fromkeys((PREPARE_TASK, COPY_TASK, ANNOUNCE_TASK), "dry run: nothing is copied")
+        return {**dry, LIMITS_TASK: NOT_COPIED, REPORT_TASK: DRY_REPORT}
+    found = {} if planned.needs_preparation else {PREPARE_TASK: "remote topics need no change"}
+    if not planned.needs_copy:
+        found[COPY_TASK] = NOTHING_NEW
+        if tries == 1:  # else an earlier try of the whole run may have copied
+            found[ANNOUNCE_TASK] = "nothing was copied"
+    return found
+
+
+def _undue(run: Run) -> dict[str, str]:
+    """The tasks of syncs that are not due, and why."""
+    tasks = {SyncName(name): task for task, name in sync_tasks(run.flow).items()}
+    return {tasks[name]: why for name, why in run.not_due(tasks, SOON_SECONDS).items()}
+
+
+def _say_left_out(tasks: Mapping[str, str]) -> None:
+    for task, why in tasks.items():
+        say(f"{task} is skipped: {why}")
 
 
 def prepare(flow: FlowReference, planned: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,7 +129,7 @@ def prepare(flow: FlowReference, planned: Mapping[str, Any]) -> dict[str, Any]:
 
 def skip_unless_needed(planned: Mapping[str, Any]) -> None:
     if not planned["needs_copy"]:
-        raise AirflowSkipException("dry run: nothing is copied" if planned["dry_run"] else "nothing to copy: Spark is not started")
+        raise AirflowSkipException("dry run: nothing is copied" if planned["dry_run"] else NOTHING_NEW)
 
 
 def sync(flow: FlowReference, name: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -99,7 +139,7 @@ def sync(flow: FlowReference, name: str, planned: Mapping[str, Any] | None) -> d
     with typed_retries(flow):
         with open_run(flow_for_running(flow), request_of(flow, get_current_context())) as run:
             if run.taken_over() is not None:
-                raise AirflowSkipException("another run has taken the flow over, and does this")
+                raise AirflowSkipException(TAKEN_OVER)
             (outcome,) = run.sync([SyncName(name)], dry_run=planned["dry_run"])
         _show(sync_parts(outcome, LISTED))
         for line in (*outcome.notices, *(str(failure) for failure in outcome.failed)):
@@ -111,13 +151,15 @@ def sync(flow: FlowReference, name: str, planned: Mapping[str, Any] | None) -> d
     return outcome.document(LISTED)
 
 
-def report(flow: FlowReference, planned: Mapping[str, Any] | None, prepared: Mapping[str, Any] | None) -> dict[str, Any]:
+def report(
+    flow: FlowReference, planned: Mapping[str, Any] | None, prepared: Mapping[str, Any] | None, copied: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Report the run: a table in the log, the document as XCom, counts in the asset's event. Fails with the worst problem of the run."""
-    if planned is None or prepared is None:
+    if planned is None or (prepared is None and planned["needs_preparation"]):
         raise _stopped_early(flow)
     context = get_current_context()
     if planned["dry_run"]:
-        raise AirflowSkipException("dry run: see the plan in the log of plan_run")
+        raise AirflowSkipException(DRY_REPORT)
     with typed_retries(flow):
         settings = flow_for_running(flow)
         with open_run(settings, request_of(flow, context)) as run:
@@ -125,7 +167,8 @@ def report(flow: FlowReference, planned: Mapping[str, Any] | None, prepared: Map
             if UNFINISHED in found.failed and (left := first_failure([COPY_TASK])):
                 found = replace(found, failed=(_failure_of_the_run(left),))
             if found.taken_over is None:
-                found = with_unended_syncs(found, sync_tasks(settings))
+                left_out = ((copied or {}) if planned["needs_copy"] else planned).get("left_out", {})
+                found = with_unended_syncs(with_left_out(found, sync_tasks(settings), left_out), sync_tasks(settings))
             _show(report_parts(found))
             done = [sync_line(outcome) for outcome in found.syncs.values() if not outcome["left_out"]]
             for text in (*done, *(problem.named for problem in found.problems())):
@@ -138,21 +181,26 @@ def report(flow: FlowReference, planned: Mapping[str, Any] | None, prepared: Map
     return found.document()
 
 
-def say_sum(flow: FlowReference, context: Mapping[str, Any]) -> None:
-    """The last line of the copy's log: what was copied and, if something failed, what is left."""
+def sum_up(flow: FlowReference, context: Mapping[str, Any], *, failed: bool) -> dict[str, Any]:
+    """The last line of the copy's log: what was copied and, if something failed, what is left. Returns the XCom of the copy."""
+    left_out: dict[str, str] = {}
     try:
         settings = flow_for_running(flow)
         with open_run(settings, request_of(flow, context)) as run:
             found = run.report(idle=False)
             left = status_after_run(run.opened, found).lag.records if found.problems() else 0
+            if not failed:
+                left_out = _undue(run) if found.taken_over is None else dict.fromkeys(sync_tasks(settings), TAKEN_OVER)
+        _say_left_out(left_out)
         say(sum_line(found) + (f"; {count_of(left, 'record')} left" if left else ""))
     except FerryError as problem:
         say(f"what was copied cannot be read: {problem.named}")
+    return {"left_out": left_out}
 
 
 def _stopped_early(flow: FlowReference) -> EarlierTaskFailed:
     """The error of a run that planned or prepared nothing. Its reason goes into a report, which the page's history shows."""
-    found = first_failure(("plan_run", "prepare_topics"))
+    found = first_failure((PLAN_TASK, PREPARE_TASK))
     if found is None:
         return EarlierTaskFailed("plan_run or prepare_topics failed: its log names the reason")
     now, run_id = time_now(), str(get_current_context()["dag_run"].run_id)
@@ -181,7 +229,7 @@ def check_limits(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict
     if planned is None:
         raise AirflowSkipException(NOT_PLANNED)
     if planned["dry_run"]:
-        raise AirflowSkipException("dry run: nothing was copied")
+        raise AirflowSkipException(NOT_COPIED)
     with typed_retries(flow):
         settings = flow_for_running(flow)
         request = request_of(flow, get_current_context())
@@ -200,6 +248,14 @@ def check_limits(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict
             failed = planned["failed"] if report is None else (*report.failed, *report.losses)
             raise limits_broken(flow.name, status.broken, copied=not failed)
     return {**status.lag.totals, "headroom_seconds": status.lag.headroom_seconds}
+
+
+def with_left_out(found: RunReport, tasks: Mapping[str, str], left_out: Mapping[str, str]) -> RunReport:
+    """The report with an outcome for each sync (`tasks`: sync by task) whose task was left out (why, by task)."""
+    outcomes = {
+        tasks[task]: SyncOutcome(sync=tasks[task], left_out=why).document(LISTED) for task, why in left_out.items() if task in tasks
+    }
+    return replace(found, syncs={**outcomes, **found.syncs})
 
 
 def with_unended_syncs(found: RunReport, tasks: Mapping[str, str]) -> RunReport:

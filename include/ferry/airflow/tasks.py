@@ -12,7 +12,7 @@ from airflow.sdk import get_current_context
 
 from ferry.airflow.page_docs import linked
 from ferry.airflow.run_note import FAILURE
-from ferry.airflow.versions import AirflowException, AirflowFailException, Stats
+from ferry.airflow.versions import AirflowException, AirflowFailException, DownstreamTasksSkipped, Stats
 from ferry.config.flow import with_commands
 from ferry.errors import ExitCode, FerryError, RetryRule, all_errors, error_named
 from ferry.monitoring.sending import METRIC_PREFIX
@@ -63,6 +63,17 @@ def leave(key: str, value: Callable[[Any], object]) -> None:
         task.xcom_push(key, value(task))
     except Exception as trouble:  # noqa: BLE001 - Airflow's, of any kind; also outside of a task
         log.debug("%s could not be kept: %s", key, type(trouble).__name__)
+
+
+def leaving_out(document: dict[str, Any]) -> dict[str, Any]:
+    """The XCom of a task, which names under `left_out` the later tasks that have nothing to do. Airflow starts no process for these.
+
+    If there are any, this ends the task, as a success.
+    """
+    if document["left_out"]:
+        get_current_context()["ti"].xcom_push("return_value", document)  # Airflow does not push it after an exception
+        raise DownstreamTasksSkipped(tasks=list(document["left_out"]))  # type: ignore[no-untyped-call]  # it has no annotations
+    return document
 
 
 def _leave_failure(flow: FlowReference, error: str, problem: str, next_step: str) -> str:
