@@ -79,9 +79,14 @@ def test_only_the_leader_knows_that_a_transaction_hangs(
 
     monkeypatch.setattr(abandoned_transactions, "open_of", told)
     cursor = PartitionCursor(PartitionTask("t", 0, UUID(int=1), KEY.topic, UUID(int=2), 5, (Segment(ReceiptKind.COPIED, 5, 9),)))
-    leaders, target = Changing(later), SimpleNamespace(alias="B")
-    assert asyncio.run(stop_hanging(target, leaders, {KEY: cursor}, {7})) == left  # type: ignore[arg-type] - as far as it is asked
-    assert (cursor.failure.error if cursor.failure else None, leaders.asked) == (error, asked)
+    leaders, target, proven = Changing(later), SimpleNamespace(alias="B"), list[bool]()
+
+    async def prove() -> None:
+        assert cursor.failure is None, "nothing is stopped before"
+        proven.append(True)
+
+    assert asyncio.run(stop_hanging(target, leaders, {KEY: cursor}, {7}, prove)) == left  # type: ignore[arg-type] - as far as it is asked
+    assert (cursor.failure.error if cursor.failure else None, leaders.asked, bool(proven)) == (error, asked, error is not None)
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ferry.clusters.logs.leader_epochs import NO_LATER_EPOCH, Divergence
+from ferry.clusters.admin.describe import TopicDescription
+from ferry.clusters.logs.leader_epochs import NO_LATER_EPOCH, Divergence, ReadTo
 from ferry.clusters.net.leaders import NO_TOPIC_ID
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying import snapshot
@@ -79,5 +80,24 @@ def test_a_leader_that_has_lost_touch_with_its_cluster_truncates_nothing(
     monkeypatch.setattr(snapshot, "diverged_logs", lambda *_: {key: divergence})
     monkeypatch.setattr(snapshot, "read_receipts", lambda *_: [held])
     opened: Any = SimpleNamespace(source=None)
-    found = snapshot._truncations(opened, [head], {key: 40})
+    found = snapshot._truncations(opened, [head], {key: 40}, rewritten=())
     assert found == ({key: Truncation(40, 40, copied=True)} if believed else {})
+
+
+@pytest.mark.parametrize(("epoch", "led", "asked"), [(4, 4, []), (4, 5, [60]), (-1, 5, []), (4, -1, [])])
+def test_a_log_is_compared_only_if_its_leader_was_elected_since(
+    epoch: int, led: int, asked: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log that ends at the position may hold other records before it. `epoch`: of the last copied record; `led`: of the leader."""
+    compared: list[int] = []
+
+    def diverged(_: object, wanted: dict[TopicPartition, ReadTo]) -> dict[TopicPartition, Divergence]:
+        compared.extend(read.offset for read in wanted.values())
+        return {key: Divergence(4, 50) for key in wanted}
+
+    monkeypatch.setattr(snapshot, "diverged_logs", diverged)
+    key, opened = TopicPartition("t", 0), SimpleNamespace(source=None)
+    partitions: Any = SimpleNamespace(heads={key: replace(HEAD, source_epoch=epoch)})
+    topics = {"t": TopicDescription(None, 1, epochs=(led,))}
+    found = snapshot._Partitions.rewritten(partitions, opened, topics)  # type: ignore[arg-type] - as far as it is asked
+    assert (compared, set(found)) == (asked, {key} if asked else set())

@@ -17,6 +17,7 @@ from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.partition import NO_LEADER, Partition
 from tests.simulation.processes import Process
 from tests.simulation.topics import INTERNAL
+from tests.simulation.unclean import UncleanElections
 from tests.simulation.world import Fate, World
 
 
@@ -34,10 +35,12 @@ class Act(Enum):
     FREEZE = "it stands still before it sends the request"
     FREEZE_AFTER = "it stands still when it has sent the request"
     FAIL = "a broker fails, and comes back"
+    DISK = "a disk of a broker is full, until the broker is started again"
     MOVE = "partitions move to other leaders"
     LAG = "followers copy nothing for a while; then some of them lead"
     OFFLINE = "partitions of records have no leader for a while"
     EXPIRE = "the source deletes its oldest records"
+    UNCLEAN = "partitions lose their last records, in an unclean election after a while"
     CLOCK = "its wall clock jumps, and is set right again"
     CUT_OFF = "a broker loses the others, goes on as the leader that it was, and comes back"
 
@@ -51,10 +54,10 @@ OF_MESSAGES = {
     Act.UNREADY: Fate.UNREADY,
 }
 OF_PROCESSES = (Act.KILL, Act.KILL_AFTER, Act.FREEZE, Act.FREEZE_AFTER)
-OF_BROKERS = (Act.FAIL, Act.MOVE, Act.LAG, Act.OFFLINE, Act.EXPIRE, Act.CUT_OFF)
+OF_BROKERS = (Act.FAIL, Act.DISK, Act.MOVE, Act.LAG, Act.OFFLINE, Act.EXPIRE, Act.UNCLEAN, Act.CUT_OFF)
 # What happens at every election: Ferry overcomes it without a word.
 USUAL = frozenset({Act.UNREADY})
-_OF_ONE_BROKER = {*OF_MESSAGES, *OF_PROCESSES, Act.FAIL, Act.OFFLINE, Act.EXPIRE, Act.CLOCK}
+_OF_ONE_BROKER = {*OF_MESSAGES, *OF_PROCESSES, Act.FAIL, Act.DISK, Act.OFFLINE, Act.EXPIRE, Act.CLOCK}
 # By how many hours a clock jumps.
 _HOURS = (-13.0, -1.0, 1.0, 13.0)
 
@@ -119,10 +122,12 @@ _WEIGHTS = {
     Act.FREEZE: 4,
     Act.FREEZE_AFTER: 2,
     Act.FAIL: 3,
+    Act.DISK: 2,
     Act.MOVE: 3,
     Act.LAG: 3,
     Act.OFFLINE: 1,
     Act.EXPIRE: 2,
+    Act.UNCLEAN: 1,
     Act.CLOCK: 2,
     Act.CUT_OFF: 3,
 }
@@ -135,7 +140,7 @@ def drawn_fault(chance: Random, names: list[str], protocol: int, *, brokers: boo
     request, _, most = chance.choices(_AIMS[protocol], [often for _, often, _ in _AIMS[protocol]])[0]
     # Most of them last about as long as a run, others longer than any time-out.
     seconds = chance.choice((0.05, 0.3, 1.0, 5.0, 30.0, 70.0)) * (0.2 + chance.random()) if act not in OF_MESSAGES else 0.0
-    cluster = "source" if chance.random() < 0.2 or act is Act.EXPIRE else "target"
+    cluster = "source" if chance.random() < 0.2 or act in {Act.EXPIRE, Act.UNCLEAN} else "target"
     nth = 1 + int(most * chance.random() ** 3)
     return Fault(act, chance.choice(names), request, nth, seconds, cluster, chance.randrange(1_000))
 
@@ -165,6 +170,7 @@ class Faults:
         self._sent: Counter[tuple[str, str]] = Counter()
         self.happened: list[Fault] = []
         self._leaderless: list[tuple[SimulatedCluster, Partition, int]] = []  # and who led it
+        self.unclean = UncleanElections(world)
         self.over = False
 
     def fate(self, who: str, request: Any) -> Fate:
@@ -218,27 +224,33 @@ class Faults:
             self._world.at(self._world.now, lambda: self._move(cluster, fault.place))
         elif fault.act is Act.EXPIRE:
             self._world.at(self._world.now, lambda: self._expire(cluster, fault.place))
+        elif fault.act is Act.UNCLEAN:
+            self._world.at(self._world.now, lambda: self._lose(cluster, fault.place, fault.seconds))
         elif fault.act is Act.LAG:
             self._world.at(self._world.now, lambda: self._lag(cluster, fault.place, fault.seconds))
         elif fault.act is Act.OFFLINE:
             self._world.at(self._world.now, lambda: self._take_leaders(cluster, fault.place, fault.seconds))
-        elif len(brokers) > 1 or fault.act is Act.FAIL:
+        elif len(brokers) > 1 or fault.act in {Act.FAIL, Act.DISK}:
             node = brokers[fault.place % len(brokers)] if brokers else None
             if node is not None:
                 self._world.at(self._world.now, lambda: self._take_away(fault, cluster, node))
 
     def _take_away(self, fault: Fault, cluster: SimulatedCluster, node: int) -> None:
-        fails = fault.act is Act.FAIL
-        if not cluster.state.brokers[node].up or cluster.state.brokers[node].image is not None:
+        if not self._is_there(cluster, node):
             return
-        if fails:
+        if fault.act is Act.FAIL:
             self._world.fail(cluster, node)
+        elif fault.act is Act.DISK:
+            parts = [part for topic in cluster.state.topics.values() for part in topic.partitions if node in part.replicas]
+            cluster.fail_disk(node, *parts[fault.place % 2 :: 2])
         else:
             cluster.cut_off(node)
         self._world.after(fault.seconds, lambda: self._bring_back(cluster, node))
 
     def _bring_back(self, cluster: SimulatedCluster, node: int) -> None:
         broker = cluster.state.brokers[node]
+        if any(node in part.offline for topic in cluster.state.topics.values() for part in topic.partitions):
+            self._world.fail(cluster, node)
         if broker.up and broker.image is None:
             return
         self._world.note(f"broker {node} of {cluster.state.settings.cluster_id} is back")
@@ -265,10 +277,15 @@ class Faults:
     def _expire(self, cluster: SimulatedCluster, place: int) -> None:
         """The bytes stay in the log, so that the oracles still know the records."""
         for part in self._chosen(cluster, place):
-            if part.topic not in INTERNAL:
+            if not part.topic.startswith(("__", "mm2-")):  # Ferry keeps its own topics
                 part.log.delete_before(part.log.start + place % (max(part.log.stable_end, part.log.start) - part.log.start + 1))
                 part.replicate()
         cluster.state.look_at_parked()
+
+    def _lose(self, cluster: SimulatedCluster, place: int, seconds: float) -> None:
+        """At most as long as followers lag, so that it happens before the faults are over."""
+        chosen = [part for part in self._chosen(cluster, place) if not part.topic.startswith(("__", "mm2-"))]
+        self.unclean.begin(cluster, chosen, min(seconds, LONGEST_LAG))
 
     def _lag(self, cluster: SimulatedCluster, place: int, seconds: float) -> None:
         """A follower that lags for longer than replica.lag.time.max.ms would not be in sync any more."""
@@ -305,6 +322,8 @@ class Faults:
             _, part, leader = one
             if part.led.leader == NO_LEADER:
                 cluster.elect(part, leader)
+            for node in [node for node in part.waiting if self._is_there(cluster, node)]:
+                part.catch_up(node)  # a lag that ended while nobody led
 
     @staticmethod
     def _is_there(cluster: SimulatedCluster, node: int) -> bool:
@@ -313,6 +332,7 @@ class Faults:
     def heal(self) -> None:
         """No more faults, and every broker comes back."""
         self.over = True
+        self.unclean.heal()
         for cluster in self._clusters.values():
             for node in cluster.state.brokers:
                 self._bring_back(cluster, node)

@@ -71,6 +71,11 @@ def entered(world: World, *, framed: bool = False) -> Iterator[None]:
 
 def flow_between(source: SimulatedCluster, target: SimulatedCluster, directory: Path, *lines: str) -> Flow:
     """A flow between two clusters of a world."""
+    return flows_between(source, target, directory, *lines)[0]
+
+
+def flows_between(source: SimulatedCluster, target: SimulatedCluster, directory: Path, *lines: str) -> tuple[Flow, ...]:
+    """The flows of a file: from the first cluster to the second one, and what `lines` add."""
 
     def servers(cluster: SimulatedCluster) -> str:
         return ",".join(f"{broker.host}:{broker.port}" for broker in cluster.state.brokers.values())
@@ -88,7 +93,7 @@ def flow_between(source: SimulatedCluster, target: SimulatedCluster, directory: 
     ]
     path = directory / "mm2.properties"
     path.write_text("\n".join(text) + "\n", encoding="latin-1")
-    return load_config(path).flows[0]
+    return load_config(path).flows
 
 
 def run_flow(flow: Flow, request: RunRequest, say: Callable[[str], None] = lambda _: None) -> RunReport:

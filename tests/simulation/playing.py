@@ -19,7 +19,7 @@ from typing import Any
 from kafka.protocol.producer import InitProducerIdRequest
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.faults import LONGEST_LAG, OF_BROKERS, OF_PROCESSES, USUAL, Act, Fault, Faults
-from tests.simulation.ferry_in_a_world import entered, flow_between, run_flow
+from tests.simulation.ferry_in_a_world import entered, flows_between, run_flow
 from tests.simulation.oracles import Copy, committed, log_of, receipts, translated, violations, wanted
 from tests.simulation.processes import Process
 from tests.simulation.reading import let_read, misplaced, unequal, unseen, verified
@@ -34,7 +34,7 @@ from tests.simulation.writing import SourceWriter, Write
 
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
-from ferry.errors import ExitCode, FenceLost, FerryError, RetryRule, Superseded, TransactionHangs, error_named
+from ferry.errors import ExitCode, FenceLost, FerryError, RetryRule, SourceTruncated, Superseded, TransactionHangs, error_named
 from ferry.ledger.run_report import RunReport
 
 TOPIC = "orders"
@@ -43,6 +43,14 @@ LONGEST_RUN = 1_200.0
 # A broker that is back needs less until everything is as before, and followers that lag copy again by then.
 HEALED = LONGEST_LAG + 5.0
 LAST_RUNS = 8
+# How the values begin that are written to either side, if flows copy in both directions.
+AHEAD, BACK = b"a", b"b"
+# For two flows in both directions: what the records are that either side holds before the first run.
+BOTH = (
+    "replication.policy.class = IdentityReplicationPolicy",
+    "a->b.ferry.on.unexplained = local",
+    "heartbeats.replication.enabled = false",
+)
 # How long to wait for markers before the next look, in seconds.
 UNMARKED = 0.05
 # Of two requests that are sent within this time, in seconds, either may be the first at the broker.
@@ -68,12 +76,16 @@ class Outcome:
 
 
 @cache
-def _flow(source_brokers: int, target_brokers: int) -> Flow:
+def _flows(source_brokers: int, target_brokers: int, *, both: bool) -> tuple[Flow, ...]:
+    """The flow, and if `both` the one in the other direction."""
     source, target = _cluster("source", source_brokers), _cluster("target", target_brokers)
     replicas = min(3, target_brokers)
-    lines = (f"a->b.topics = {TOPIC}", f"replication.factor = {replicas}", f"ferry.internal.topics.replication.factor = {replicas}")
+    lines = [f"a->b.topics = {TOPIC}", f"replication.factor = {replicas}", f"ferry.internal.topics.replication.factor = {replicas}"]
+    if both:
+        factor = f"b->a.ferry.internal.topics.replication.factor = {min(3, source_brokers)}"
+        lines += ["b->a.enabled = true", f"b->a.topics = {TOPIC}", factor, *BOTH]
     with tempfile.TemporaryDirectory() as directory:
-        return flow_between(source, target, Path(directory), *lines)
+        return flows_between(source, target, Path(directory), *lines)
 
 
 def _cluster(name: str, brokers: int, transaction_version: int = 2, release: Release = (4, 3)) -> SimulatedCluster:
@@ -96,18 +108,24 @@ class Play:
     def __init__(self, scenario: Scenario) -> None:
         self.scenario, self.problems = scenario, list[str]()
         self.world = World(scenario.seed, mishaps=scenario.mishaps)
-        self.source = _cluster("source", scenario.source_brokers)
+        self.source = _cluster("source", scenario.source_brokers, scenario.transaction_version if scenario.both else 2)
         self.target = _cluster("target", scenario.target_brokers, scenario.transaction_version, scenario.release)
         for cluster in (self.source, self.target):
             self.world.add(cluster)
         own = {"max_message_bytes": str(SMALL_BATCH)} if scenario.narrow else {}
         self.source.create_topic(TOPIC, scenario.partitions, min(3, scenario.source_brokers), **own)
-        flow = replace(_flow(scenario.source_brokers, scenario.target_brokers), exactly_once=scenario.exactly_once)
-        self.flow = replace(flow, memory_bytes=6_000, transaction_bytes=400) if scenario.small else flow
-        self.copy = Copy(self.flow, self.source, self.target, TOPIC)
+        flow, *back = _flows(scenario.source_brokers, scenario.target_brokers, both=scenario.both)
         self.faults = Faults(self.world, {"source": self.source, "target": self.target}, scenario.faults)
-        self.writer = SourceWriter(self.world, self.source, TOPIC)
         self._mishap, self.world.fate = self.world.fate, self._fate
+        self._watch(flow, AHEAD if back else b"")
+        self.ways: tuple[Play, ...] = (self, *(_WayBack(self, one) for one in back))
+
+    def _watch(self, flow: Flow, mark: bytes) -> None:
+        """Begin with a flow from `source` to `target`."""
+        flow = replace(flow, exactly_once=self.scenario.exactly_once, on_recreate="restart" if self.scenario.restarts else "fail")
+        self.flow = replace(flow, memory_bytes=6_000, transaction_bytes=400) if self.scenario.small else flow
+        self.copy = Copy(self.flow, self.source, self.target, TOPIC, mark, self.faults.unclean.gone)
+        self.writer = SourceWriter(self.world, self.source, TOPIC, mark)
         self._took: dict[str, float] = {}  # when a process asked for the flow's id
         self._has_lanes: set[str] = set()
         self._holder = "", 0.0  # who asked for the flow's id last, and when
@@ -115,6 +133,7 @@ class Play:
         self._unsure: set[str] = set()  # processes with a request for an id that came late, or had no answer
         self._follow: set[str] = set()  # processes that may take the flow again
         self._tries: dict[str, list[Process]] = {}  # processes by run id
+        self.started: set[str] = set()  # names of processes
 
     def _fate(self, who: str, request: Any) -> Fate:
         """Of a request. Only runs that began before the faults were over have mishaps."""
@@ -122,8 +141,9 @@ class Play:
         if fate is Fate.WHOLE and who.startswith("run") and not self.faults.over:
             fate = self._mishap(who, request)
         if isinstance(request, InitProducerIdRequest):
-            self._note_taking(who, request)
-            self._unsure |= {who} if fate is not Fate.WHOLE else set()
+            way = next(one for one in self.ways if who in one.started)
+            way._note_taking(who, request)
+            way._unsure |= {who} if fate is not Fate.WHOLE else set()
         return fate
 
     def _note_taking(self, who: str, request: InitProducerIdRequest) -> None:
@@ -150,7 +170,8 @@ class Play:
     def play(self) -> Outcome:
         with entered(self.world, framed=self.scenario.framed), self._crashes_told():
             airflow = self.world.begin("airflow", self._rounds)
-            self._airflow = airflow
+            for way in self.ways:
+                way._airflow = airflow
             if not self.world.until_ended(airflow, 20 * LONGEST_RUN):
                 self.problems.append("airflow does not end")
             if airflow.problem is not None:
@@ -165,19 +186,32 @@ class Play:
             self.problems.append(f"the world stops: {type(problem).__name__}: {problem}")
 
     def _rounds(self) -> None:
+        if self.scenario.both:
+            self._begin_both()
         for place, entry in enumerate(self.scenario.rounds):
-            self.writer.write(entry.writes)
-            process = self._begin(f"run-{place}", entry)
+            self._write_now(entry.writes)
+            process = self.ways[entry.back]._begin(f"run-{place}", entry)
             self._write_later(entry)
             self._wait(process, LONGEST_RUN if entry.beside is None else entry.beside)
         self._come_to_rest()
+
+    def _begin_both(self) -> None:
+        """Both sides hold records. The first run of the first flow is told that these are local; then each flow knows of the other."""
+        for way in self.ways:
+            way.writer.write([Write(partition, 1) for partition in range(self.scenario.partitions)])
+        for way in self.ways:
+            way._copy_rest("first")
 
     def _write_later(self, entry: Round) -> None:
         for number, write in enumerate(entry.later, 1):
             self.world.after(number * entry.pause, partial(self._write, write))
 
     def _write(self, write: Write) -> None:
-        self.world.begin("writer", lambda: self.writer.write([write]))
+        self.world.begin("writer", lambda: self._write_now([write]))
+
+    def _write_now(self, writes: Iterable[Write]) -> None:
+        for write in writes:
+            self.ways[write.back].writer.write([write])
 
     def _begin(self, name: str, entry: Round) -> Process:
         follows = None
@@ -195,6 +229,7 @@ class Play:
         stable = [log_of(part).stable_end for part in self.source.topic(TOPIC).partitions]
         process = self.world.begin(name, lambda: run_flow(replace(self.flow, lanes=lanes), request, partial(self._hear, name)))
         self._tries.setdefault(request.run_id, []).append(process)
+        self.started.add(name)
         process.changed = lambda: self._changed(process, request, stable)
         return process
 
@@ -231,12 +266,14 @@ class Play:
         told = sum(receipt.counters.records for receipt in known if receipt.run_id == request.run_id)
         if told != report.records and not tries:  # another try at the same time may go on copying
             self.problems.append(f"{name} reports {report.records} records, and its receipts {told}")
+        if self.faults.unclean.gone:
+            return  # what was there when it began may be gone; see _write_more
         if report.exit_code is ExitCode.DONE and report.taken_over is None and not request.backfill and not self._source_is_hidden():
             self._when_marked(lambda: self._has_copied(name, stable))
 
     def _source_is_hidden(self) -> bool:
         """Whether a broker of the source was cut off: no consumer knows what its replaced leaders lack. A later run copies it."""
-        return any(one.act is Act.CUT_OFF and one.cluster == "source" for one in self.faults.happened)
+        return any(one.act is Act.CUT_OFF and (one.cluster == "source" or self.scenario.both) for one in self.faults.happened)
 
     def _when_marked(self, act: Callable[[], None]) -> None:
         """When all decided transactions of the target have their markers: a commit is answered before, and nobody sees its records yet."""
@@ -250,11 +287,13 @@ class Play:
         """A run that reports success has copied what was there when it began; `stable`: up to where."""
         known = receipts(self.copy)
         for (source, target), end in zip(self.copy.partitions(), stable, strict=True):
-            due = [record for record in wanted(source, known) if record.offset < end]
-            if len(committed(target)) < len(due):
+            due = [record for record in wanted(self.copy, source, known) if record.offset < end]
+            if len(self.copy.own(target, all_decided=self.scenario.both)) < len(due):
                 self.problems.append(f"{name} reports success, but {self.copy.remote}-{target.index} lacks records")
             reached = max((one.upstream_end for one in known if (one.topic, one.partition) == source.key), default=0)
-            if len(due) == len(committed(target)):  # otherwise other runs copy meanwhile
+            if len(due) == len(committed(target)) and not (
+                self.scenario.both or self.faults.unclean.gone
+            ):  # otherwise other runs copy meanwhile
                 self.problems += translated(self.copy, source, target, known, due)
             if reached < end:
                 self.problems.append(f"{name} reports success, but the receipts of {TOPIC}-{source.index} end at {reached}, not {end}")
@@ -277,9 +316,10 @@ class Play:
     def _needs_nobody(self, name: str, errors: Iterable[str]) -> None:
         """Faults pass: no run may end with an error that a person has to settle."""
         for error in errors:
+            passing = {Superseded.__name__, *([SourceTruncated.__name__] if self.faults.unclean.gone else [])}
             if error == TransactionHangs.__name__ and self._clock_was_ahead(name):
                 continue
-            if error_named(error).retry is not RetryRule.RETRY and error != Superseded.__name__:
+            if error_named(error).retry is not RetryRule.RETRY and error not in passing:
                 self.problems.append(f"{name} ends with {error}")
             if error == FenceLost.__name__ and name not in self._unsure and self._holder[0] == name and not self._may_be_lost(name):
                 self.problems.append(
@@ -287,8 +327,9 @@ class Play:
                 )
 
     def _clock_was_ahead(self, name: str) -> bool:
-        """By more than the threshold of a transaction that hangs: only Ferry's clock says how old a transaction is."""
-        return any(one.who == name and 3_600_000 * one.hours > self.flow.open_transaction_warn_ms for one in self.faults.happened)
+        """By more than the threshold of a transaction that hangs: only Ferry's clock says how old one is. A report is of all tries."""
+        tries = next(names for run in self._tries.values() if name in (names := {process.name for process in run}))
+        return any(one.who in tries and 3_600_000 * one.hours > self.flow.open_transaction_warn_ms for one in self.faults.happened)
 
     def _may_be_lost(self, name: str) -> bool:
         """Whether a transaction of this process may have timed out, or an answer to a request for an id may be lost."""
@@ -310,23 +351,28 @@ class Play:
         self.world.note("the faults are over")
         self.faults.heal()
         self.world.sleep(HEALED)
-        self._copy_rest("last")
+        # What one of two flows has left open keeps the other from records behind it.
+        for name in ("last", "again") if len(self.ways) > 1 else ("last",):
+            for way in self.ways:
+                way._copy_rest(name)
         while any(process.alive for process in self.world.processes if process is not self._airflow):
             process = next(process for process in self.world.processes if process.alive and process is not self._airflow)
             self._end_of(process)
         self.world.sleep(STRAY_SECONDS)
-        self.problems += violations(self.copy)
+        self._ask_oracles()
         alone = all(entry.beside is None for entry in self.scenario.rounds)
         usual = all(fault.act in USUAL for fault in self.faults.happened)
         if alone and usual and not self.scenario.mishaps:
             self.problems += [f"without a fault Ferry warns: {text}" for text in self.world.warnings]
-            self.problems += [f"without a fault Ferry loses a lane: {text}" for text in self._tried_again]
+            self.problems += [f"without a fault Ferry loses a lane: {text}" for way in self.ways for text in way._tried_again]
         if self.scenario.goes_on and not self.problems:
-            self.writer.write([Write(partition, 1) for partition in range(self.scenario.partitions)])
-            self._copy_rest("after")
+            for way in self.ways:
+                way.writer.write([Write(partition, 1) for partition in range(self.scenario.partitions)])
+            for way in self.ways:
+                way._copy_rest("after")
             self.world.sleep(1.0)
-            self.problems += violations(self.copy)
-        if self.scenario.seed % READ_EVERY == 0 and not self.problems:
+            self._ask_oracles()
+        if self.scenario.seed % READ_EVERY == 0 and not (self.problems or self.scenario.both or self.faults.unclean.gone):
             self._read()
 
     def _read(self) -> None:
@@ -345,6 +391,10 @@ class Play:
         told = check(self.copy, process.result) if process.problem is None else [f"{name} ends: {process.problem}"]
         self.problems += told
 
+    def _ask_oracles(self) -> None:
+        for way in self.ways:
+            self.problems += violations(way.copy)
+
     def _end_of(self, process: Process) -> None:
         until = self.world.now + LONGEST_RUN
         while process.alive and self.world.now < until:
@@ -353,15 +403,34 @@ class Play:
             self.problems.append(f"{process.name} has not ended {LONGEST_RUN:.0f} s after the faults")
             process.kill()
 
+    def _settle(self, process: Process) -> None:
+        """A person reads what the run says."""
+        if process.problem is None and process.ended and SourceTruncated.__name__ in {one.error for one in process.result.failed}:
+            self.world.note("a person sets ferry.on.recreate = restart")
+            self.flow = replace(self.flow, on_recreate="restart")
+
     def _copy_rest(self, name: str) -> None:
         """Run until a run copies everything."""
         for number in range(LAST_RUNS):
-            process = self._start(f"{name}-{number}", RunRequest(self.flow.name, f"{name}-{number}"))
+            named = f"{name}{'-back' * (self.copy.mark == BACK)}-{number}"
+            process = self._start(named, RunRequest(self.flow.name, named))
             self._wait(process, LONGEST_RUN)
             if process.problem is None and process.ended and process.result.exit_code is ExitCode.DONE:
                 return
+            self._settle(process)
             self.world.sleep(10.0)
         self.problems.append(f"{LAST_RUNS} runs after the faults do not copy everything")
+
+
+class _WayBack(Play):
+    """The flow in the other direction, in the same world: from the target to the source."""
+
+    def __init__(self, ahead: Play, flow: Flow) -> None:
+        self.scenario, self.problems, self.world, self.faults = ahead.scenario, ahead.problems, ahead.world, ahead.faults
+        self.source, self.target = ahead.target, ahead.source
+        own = self.source.create_topic(TOPIC, ahead.scenario.partitions, min(3, ahead.scenario.target_brokers))
+        own.set_config(ahead.source.topic(TOPIC).config)
+        self._watch(flow, BACK)
 
 
 def play(scenario: Scenario) -> Outcome:

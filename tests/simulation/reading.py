@@ -59,7 +59,7 @@ def misplaced(copy: Copy, found: TranslatedGroups) -> list[str]:
         if one.translation is None or one.upstream_offset is None:
             problems.append(f"group {GROUP} has no offset of {source.topic}-{source.index}: {one.problem}")
         else:
-            sides, _, _ = sides_of(copy, source, target, known, wanted(source, known))
+            sides, _, _ = sides_of(copy, source, target, known, wanted(copy, source, known))
             problems.append(sides.forward(one.upstream_offset, one.translation))
     return [f"group {GROUP}: {problem}" for problem in problems if problem]
 
@@ -73,7 +73,7 @@ def unequal(copy: Copy, report: VerifyReport) -> list[str]:
     known, both = receipts(copy), 0
     for source, target in copy.partitions():
         there = {one.value for one in committed(target) if one.offset >= log_of(target).start}
-        both += sum(one.value in there for one in wanted(source, known) if one.offset >= log_of(source).start)
+        both += sum(one.value in there for one in wanted(copy, source, known) if one.offset >= log_of(source).start)
     if copy.flow.exactly_once and (problems or report.records != both):
         return [f"a verify compares {report.records} records of {both}{''.join(f', and says: {problem}' for problem in problems)}"]
     return []

@@ -26,7 +26,8 @@ class Kind(Enum):
 @dataclass(frozen=True)
 class Round:
     """`writes` come first. `run`: the number of the run; the same again is another try. `beside`: the next round begins after so many
-    seconds although this run goes on; None: it waits for its end. `later`: written while the run goes on, with pauses of `pause`."""
+    seconds although this run goes on; None: it waits for its end. `later`: written while the run goes on, with pauses of `pause`. `back`:
+    the run is one of the flow in the other direction."""
 
     run: int
     kind: Kind
@@ -36,10 +37,12 @@ class Round:
     seconds: float = 0.0  # that a run follows
     beside: float | None = None
     lanes: int | None = None
+    back: bool = False
 
     def __str__(self) -> str:
         told = f"run {self.run} {self.kind.value.replace('some', f'{self.seconds:.1f}')}"
         waits = "until it ends" if self.beside is None else f"for {self.beside:.3f} s"
+        told = f"{told}, in the other direction" if self.back else told
         return f"{sum(one.records for one in self.writes)} records, then {told}; wait {waits}; meanwhile {len(self.later)} more writes"
 
 
@@ -60,13 +63,16 @@ class Scenario:
     narrow: bool = False  # a batch holds few records, so that a transaction has many batches
     mishaps: float = 0.0
     goes_on: bool = True  # whether one more run copies more records at the end
+    restarts: bool = False  # whether ferry.on.recreate=restart; else a person sets it in the end
+    both: bool = False  # whether a flow in the other direction copies the same topic, which keeps its name
     framed: bool = False  # whether connections carry bytes; nothing else differs
 
     def __str__(self) -> str:
         mode = f"transaction.version {self.transaction_version}" if self.exactly_once else "without transactions"
         mode = f"Kafka {'.'.join(map(str, self.release))}, {mode}"
         brokers = f"{self.source_brokers} and {self.target_brokers} brokers"
-        sizes = [text for text, is_so in ((", small transactions", self.small), (", small batches", self.narrow)) if is_so]
+        told = (", small transactions", self.small), (", small batches", self.narrow), (", both directions", self.both)
+        sizes = [text for text, is_so in told if is_so]
         head = f"seed {self.seed}: {brokers}, {self.partitions} partitions, {mode}{''.join(sizes)}"
         mishaps = [f"  mishaps: {self.mishaps}"] if self.mishaps else []
         return "\n".join([head, *(f"  {one}" for one in self.rounds), *(f"  fault: {one}" for one in self.faults), *mishaps])

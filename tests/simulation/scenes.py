@@ -5,6 +5,7 @@ Unchanged Ferry passes all of them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 from tests.simulation.faults import Act, Fault
@@ -64,14 +65,35 @@ def _killed(request: str, nth: int) -> Scenario:
     return Scenario(1, rounds, (Fault(Act.KILL, "run-0", request, nth),), partitions=1, exactly_once=False, small=True)
 
 
-def _stale_leader(seed: int) -> Scenario:
-    """A broker is cut off when a run begins to use three lanes, and goes on as a leader of the state topic. That run stands still before a
-    commit. From this broker, the next run reads that only one lane was ever used."""
-    writes = _writes(3, 2, 3)
-    rounds = (Round(0, Kind.BOUNDED, writes, lanes=1), Round(1, Kind.BOUNDED, writes, lanes=3), Round(2, Kind.BOUNDED, (), lanes=1))
-    cut_off = Fault(Act.CUT_OFF, "run-1", "InitProducerId run", 1, seconds=150.0)
-    faults = (cut_off, Fault(Act.FREEZE, "run-1", "EndTxn commit lane", 1, seconds=45.0))
-    return Scenario(seed, rounds, faults, partitions=3, target_brokers=3, small=True)
+def _other_commits(seed: int, fault: Fault, kind: Kind, beside: float) -> Scenario:
+    """A run of one flow reads what the other flow has written while this one commits."""
+    writes = tuple(replace(one, back=True) for one in _writes(6, 3, 2))
+    rounds = (
+        Round(0, Kind.BOUNDED, writes, beside=beside, back=True),
+        Round(1, kind, _writes(2, 2, 2), seconds=4.0),
+    )
+    return Scenario(seed, rounds, (fault,), source_brokers=3, both=True)
+
+
+def _unanswered(act: Act) -> Scenario:
+    """The log holds a batch, and the lane does not learn it."""
+    rounds = (Round(0, Kind.BOUNDED, _writes(6, 3, 2), lanes=1), Round(1, Kind.BOUNDED, _writes(2, 2, 2)))
+    return Scenario(0, rounds, (Fault(act, "run-0", "Produce lane", 3),), partitions=2, small=True, target_brokers=3)
+
+
+def _cut_and_grown() -> Scenario:
+    """A lane that follows has copied two records when an unclean election removes them; then three others come."""
+    later = (Write(0, 2), Write(0, 3), Write(0, 1))
+    rounds = (Round(0, Kind.FOLLOWS, (Write(0, 1),), later, pause=2.0, seconds=9.0),)
+    return Scenario(1, rounds, (Fault(Act.UNCLEAN, "run-0", "", 1, 3.0, "source"),), partitions=1, source_brokers=3)
+
+
+def _cut_and_grown_to_the_position(lost: int) -> Scenario:
+    """What an unclean election removes is replaced by as many other records, and the log ends at the position again."""
+    later = (Write(0, lost), Write(0, 1), Write(0, 1))
+    rounds = (Round(0, Kind.FOLLOWS, (Write(0, 2),), later, pause=0.1, seconds=3.0),)
+    fault = Fault(Act.UNCLEAN, "run-0", "EndTxn commit lane", 1, 0.15, "source", 700)
+    return Scenario(1, rounds, (fault,), partitions=1, source_brokers=3, small=True, restarts=True)
 
 
 def _cut_off(seed: int, request: str, place: int, kind: Kind) -> Scenario:
@@ -91,9 +113,15 @@ SCENES = {
     "accepted-after-refused": tuple(_lagging(produce, place) for produce, place in product((2, 3), (0, 1, 3))),
     "heads-before-receipts": tuple(_killed("Produce ledger", nth) for nth in range(2, 7)),
     "positions-before-heads": tuple(_killed("Produce state", nth) for nth in range(2, 9)),
+    "beyond-the-end-forgotten": (_other_commits(1, Fault(Act.FREEZE, "run-0", "EndTxn commit lane", 1, seconds=1.5), Kind.FOLLOWS, 0.5),),
+    "committed-receipts": tuple(
+        _other_commits(1, Fault(Act.LAG, "run-0", "EndTxn commit lane", 1, 3.0, "source", place), Kind.BOUNDED, 0.5) for place in range(12)
+    ),
+    "lane-past-truncation": (_cut_and_grown(),),
     "no-proof-after-taking": _TAKEN_BACK,
     "no-comparison": _TAKEN_BACK,
-    "no-second-reading": (_stale_leader(98),),
+    "lost-is-refused": (_unanswered(Act.UNANSWERED), _unanswered(Act.CRASH)),
+    "rewritten-unseen": tuple(map(_cut_and_grown_to_the_position, (1, 2, 3))),
     "one-broker": _REPLACED,
     "lower-epoch": _REPLACED,
     "hanging-at-old-leader": _REPLACED,

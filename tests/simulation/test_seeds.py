@@ -56,7 +56,7 @@ def test_unchanged_ferry_passes_the_scenes(name: str) -> None:
 def test_a_mutant_is_found() -> None:
     command = [sys.executable, "-m", "tests.simulation.mutants", "--one", "no-heads", "--seeds", "3"]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert told.startswith("| 1 |")
+    assert re.match(r"\| [123] \|", told)
 
 
 def _round(run: int, *records: int) -> Round:
@@ -105,6 +105,16 @@ def test_a_clock_that_jumps(kind: Kind, place: int) -> None:
     first = replace(_round(0, 3), kind=kind, later=(Write(0, 1),), pause=1.0, seconds=4.0)
     outcome = play(Scenario(6, (first, _round(1, 2)), (fault,)))
     assert (outcome.problems, outcome.happened) == ([], [fault])
+
+
+@pytest.mark.parametrize("place", range(2))
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_a_disk_that_is_full(brokers: int, place: int) -> None:
+    """Of several brokers others lead its partitions; of one, nobody does until it is started again."""
+    fault = Fault(Act.DISK, "run-0", "Produce lane", 1, seconds=20.0, place=place)
+    outcome = play(Scenario(7, (_round(0, 3), _round(1, 2)), (fault,), target_brokers=brokers))
+    assert (outcome.problems, outcome.happened) == ([], [fault])
+    assert any("KAFKA_STORAGE_ERROR" in line or "leader_id=-1" in line or "error_code=56" in line for line in outcome.world.lines())
 
 
 def test_a_broker_that_fails_answers_no_later_request_either() -> None:

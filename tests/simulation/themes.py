@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+from tests.simulation.both_ways import SHARE, in_both_directions
 from tests.simulation.faults import Act, Fault
 from tests.simulation.scenario import OLD, Kind, Round, Scenario, usual
 from tests.simulation.writing import Write
@@ -49,6 +50,9 @@ THEMES = (
     Theme((Act.MOVE, Act.FAIL), ("Produce lane",), 8, {"target_brokers": 3, "small": True, "narrow": True}, seconds=2.0, many=True),
     # A leader does not know yet that it leads, but knows it when the next batch comes.
     Theme((Act.UNREADY,), ("Produce lane",), 2, {"narrow": True, "transaction_version": 1, "partitions": 1}, many=True, alone=True),
+    # The source loses records in an unclean election, perhaps after they were copied.
+    Theme((Act.UNCLEAN,), ("", "Fetch"), 30, {"source_brokers": 3}, seconds=2.0, cluster="source"),
+    Theme((Act.UNCLEAN,), ("Produce lane", "EndTxn commit lane"), 3, {"source_brokers": 3, "small": True}, seconds=0.3, cluster="source"),
     # A leader was replaced and does not know it. Later runs ask it.
     Theme(
         (Act.CUT_OFF,),
@@ -125,4 +129,19 @@ def drawn(seed: int) -> Scenario:
     """The scenario of a seed."""
     chance = Random(seed)
     scenario = replace(usual(chance, seed), framed=seed % FRAMED_EVERY == 0)
-    return with_theme(scenario, chance) if chance.random() < 0.6 else scenario
+    scenario = with_theme(scenario, chance) if chance.random() < 0.6 else scenario
+    if any(fault.act is Act.UNCLEAN for fault in scenario.faults):
+        return _rewritten(scenario, chance)
+    return in_both_directions(scenario, chance) if chance.random() < SHARE else scenario
+
+
+def _more(scenario: Scenario, chance: Random) -> tuple[Write, ...]:
+    return tuple(Write(number % scenario.partitions, 2) for number in range(chance.randrange(8)))
+
+
+def _rewritten(scenario: Scenario, chance: Random) -> Scenario:
+    """A source that loses records. It deletes none beside: after a loss, Ferry does not know the leader epoch
+    (docs/troubleshooting.md). No broker is cut off: Ferry may have read what only that one had."""
+    faults = tuple(fault for fault in scenario.faults if fault.act not in {Act.EXPIRE, Act.CUT_OFF})
+    rounds = tuple(replace(entry, later=(*entry.later, *_more(scenario, chance)), pause=0.3 * chance.random()) for entry in scenario.rounds)
+    return replace(scenario, rounds=rounds, faults=faults, exactly_once=True, source_brokers=3, restarts=chance.random() < 0.5)

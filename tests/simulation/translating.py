@@ -55,13 +55,13 @@ class Sides:
 
     def back(self, offset: int, found: Translation) -> str:
         """The same of an offset of the target."""
-        later = [upstream for upstream, _, last in self._pairs if last >= offset]
+        later = [upstream for upstream, first, _ in self._pairs if first >= offset]  # whoever stands there has read all other records
         begin = self._bounds.source_start
         image, expired = max(min(later, default=self.reached or 0), begin), min(later, default=begin) < begin
         reason = Inexact.NOT_COPIED if self.reached is None else Inexact.AHEAD if offset > self._bounds.target_end else None
         reason = reason or (Inexact.TARGET_EXPIRED if expired else None)
         if not self._bounds.exactly_once or self.start > begin:
-            image, reason = min(image, found.image), reason or found.reason
+            image, reason = min(image, found.image), found.reason or reason
         same = self._there[bisect_left(self._target, offset) :] == self._wanted[bisect_left(self._source, found.image) :]
         return self._told(f"target offset {offset}", found, Translation(image, reason), same=same)
 

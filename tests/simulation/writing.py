@@ -17,19 +17,21 @@ PAUSE = 0.05
 
 @dataclass(frozen=True)
 class Write:
-    """One batch of `records` records to one partition. `ends`: how its transaction ends, after `seconds`; None: it has none."""
+    """One batch of `records` records to one partition. `commits`: how its transaction ends, after `seconds`; None: it has none. `back`: to
+    the target, for the flow in the other direction."""
 
     partition: int
     records: int
     commits: bool | None = None
     seconds: float = 0.0
+    back: bool = False
 
 
 class SourceWriter:
-    """Writes to one topic. Every value is another one."""
+    """Writes to one topic. Every value is another one, and begins with `mark`."""
 
-    def __init__(self, world: World, cluster: SimulatedCluster, topic: str) -> None:
-        self._world, self._cluster, self._topic = world, cluster, topic
+    def __init__(self, world: World, cluster: SimulatedCluster, topic: str, mark: bytes = b"") -> None:
+        self._world, self._cluster, self._topic, self._mark = world, cluster, topic, mark
         self._written = 0
 
     def write(self, writes: Sequence[Write]) -> None:
@@ -38,7 +40,7 @@ class SourceWriter:
 
     def _write(self, write: Write) -> None:
         part = self._cluster.topic(self._topic).partitions[write.partition]
-        values = [b"%d-%d" % (write.partition, self._written + number) for number in range(write.records)]
+        values = [b"%s%d-%d" % (self._mark, write.partition, self._written + number) for number in range(write.records)]
         self._written += write.records
         pair = (NO_PRODUCER, NO_EPOCH) if write.commits is None else (self._cluster.state.next_producer_id(), 0)
         built = DefaultRecordBatchBuilder(2, 0, write.commits is not None, *pair, NO_SEQUENCE if write.commits is None else 0, 1 << 20)
@@ -60,7 +62,8 @@ class SourceWriter:
         return leader != NO_LEADER and self._cluster.state.brokers[leader].up and self._cluster.state.brokers[leader].image is None
 
     def _end(self, part: Partition, pair: tuple[int, int], *, commits: bool) -> None:
-        if not self._is_led(part):
+        # A coordinator writes a marker again until all replicas in sync have it.
+        if not self._is_led(part) or not part.waiting.isdisjoint(part.led.in_sync):
             self._world.after(PAUSE, lambda: self._end(part, pair, commits=commits))
             return
         part.append(part.led.leader, part.led, marker(*pair, 0, self._cluster.now, commits=commits))

@@ -14,7 +14,7 @@ partition of the old one and in the group. Its markers make the leader refuse th
 themselves, unless transaction.partition.verification.enable was set to false.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import NoReturn
 
 from ferry.clusters.groups.coordination import Coordinator, OutcomeUnknown, PositionsRefused, ProducerIdentity
@@ -27,9 +27,15 @@ from ferry.errors import BatchRefused, TargetRecreated, TransactionHangs
 
 
 async def stop_hanging(
-    target: ClusterConnection, leaders: Leaders, cursors: Mapping[TopicPartition, PartitionCursor], producer_ids: Collection[int]
+    target: ClusterConnection,
+    leaders: Leaders,
+    cursors: Mapping[TopicPartition, PartitionCursor],
+    producer_ids: Collection[int],
+    prove: Callable[[], Awaitable[None]],
 ) -> set[TopicPartition]:
     """Stop partitions where a transaction hangs. `producer_ids`: what InitProducerId returned for all lanes. RequestNotSent, RequestLost.
+
+    `prove`: called before any is stopped. Fenced if a newer run has the lane: then the transaction may be that run's.
 
     Returns the partitions whose leader did not answer: ask for them again before appending to them. Brokers before 2.8 show no open
     transactions, nor does any broker without Read on the topic; such partitions are not stopped.
@@ -40,6 +46,8 @@ async def stop_hanging(
         asked = {key: leaders.of(*key) for key in told}
         await leaders.ask_two({key.topic for key in told})
         told = {key: found for key, found in told.items() if leaders.of(*key) == asked[key]}
+    if any(told.values()):
+        await prove()
     for key, found in told.items():
         if found is not None:
             where = f"cluster {target.alias}, {key.topic}-{key.partition}"

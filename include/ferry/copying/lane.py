@@ -139,13 +139,18 @@ class Lane:
         self._unchecked, positions = await together(
             [start(self._stop_hanging, self._cursors), start(self._coordinator.positions, self._cursors)]
         )
+        self._adopt(self._identity)
         await self._compare_positions(positions)
 
     async def _stop_hanging(self, cursors: Mapping[TopicPartition, PartitionCursor]) -> set[TopicPartition]:
         """With the producer ids of all lanes: a partition may have changed its lane. Without transactions nothing joins those that hang."""
         if not self._job.flow.exactly_once:
             return set()
-        return await stop_hanging(self._target, self._target_leaders, cursors, self._job.producers | {self._identity.producer_id})
+        producers = self._job.producers | {self._identity.producer_id}
+        return await stop_hanging(self._target, self._target_leaders, cursors, producers, self._hold)
+
+    async def _hold(self) -> None:
+        self._identity = await self._prove()
 
     async def _prove(self) -> ProducerIdentity:
         return await self._coordinator.prove(self._identity, transactions_v2=self._transactions_v2)

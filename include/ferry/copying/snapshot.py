@@ -99,10 +99,10 @@ def take_snapshot(
     claims = opened.claims(target_topics, [*dict(selection.selected).values(), *flow.handling.reroute])
     reroute = rerouted_topics(flow, matched, target_topics, claims) if stable or for_a_run else {}
     asked = _Partitions.of(selection, source_topics, target_topics, places, state, positions, claims)
-    # A run that follows may copy into every topic, and must know the limits of each.
-    rest = for_a_run and request.since is None and request.follow_until is None
-    offsets = read_source_offsets(flow, request, source, asked.first, state.heads.keys(), asked.head_positions, rest=rest)
-    found = _read_partitions(opened, request, asked, offsets, beside)
+    rewritten = asked.rewritten(opened, source_topics)
+    rest = asked.heads.keys() - rewritten if for_a_run and _leaves_at_rest(request) else ()
+    offsets = read_source_offsets(flow, request, source, asked.first, state.heads.keys(), asked.head_positions, rest)
+    found = _read_partitions(opened, request, asked, offsets, beside, rewritten)
     facts = guarded(opened, found.facts(ends or {}), source_topics, stable=stable)
     unavailable = tuple(PartitionFailure(*key, PartitionUnavailable.__name__, why) for key, why in offsets.problems.items())
     unread = ((topic, found.unread[name]) for topic, name in selection.selected if name in found.unread)
@@ -111,6 +111,11 @@ def take_snapshot(
     return FlowSnapshot(
         selection, source_topics, target_topics, facts, state, claims, unavailable, hidden, lacks, found.configs, reroute, alike, begins
     )
+
+
+def _leaves_at_rest(request: RunRequest) -> bool:
+    """Whether the run needs nothing more of partitions with nothing to copy. One that follows may copy into every topic."""
+    return request.since is None and request.follow_until is None
 
 
 def _begins(flow: Flow, request: RunRequest, asked: "_Partitions", *, for_a_run: bool, everything: bool) -> bool:
@@ -166,6 +171,18 @@ class _Partitions:
     def head_positions(self) -> dict[TopicPartition, int]:
         """By source partition, as the heads of today's topics say."""
         return {key: head.position for key, head in self.heads.items()}
+
+    def rewritten(self, opened: OpenFlow, topics: Mapping[str, TopicDescription]) -> Collection[TopicPartition]:
+        """Partitions whose source log holds other records before the position, though it may end there. Only an election brings this about.
+
+        So Ferry asks only where the leader epoch is later than that of the last record that was copied.
+        """
+        later = {
+            key: ReadTo(head.position, head.source_epoch)
+            for key, head in self.heads.items()
+            if 0 <= head.source_epoch < topics[key.topic].epoch_of(key.partition)
+        }
+        return diverged_logs(opened.source, later).keys()
 
 
 @dataclass(frozen=True)
@@ -227,13 +244,20 @@ class _Findings:
         )
 
 
-def _read_partitions(opened: OpenFlow, request: RunRequest, asked: _Partitions, offsets: SourceOffsets, beside: Set[str]) -> _Findings:
+def _read_partitions(  # noqa: PLR0917 - what was asked and answered before
+    opened: OpenFlow,
+    request: RunRequest,
+    asked: _Partitions,
+    offsets: SourceOffsets,
+    beside: Set[str],
+    rewritten: Collection[TopicPartition],
+) -> _Findings:
     """Ask the target and the ledger, and the source where its log seems to be truncated. `beside`: as of take_snapshot."""
     flow, target = opened.flow, opened.target.admin
     remote_ends = _unexplained_remote_ends(flow, target, asked)
     coverage = read_coverage(opened, {key: asked.ids[key.topic] for key in asked.places}) if request.since is not None else {}
     moving = {key.topic: place.topic for key, place in asked.places.items() if key not in offsets.at_rest}
-    truncations = _truncations(opened, asked.heads.values(), offsets.stable_ends)
+    truncations = _truncations(opened, asked.heads.values(), offsets.stable_ends, rewritten)
     explained_ends = _explained_ends(opened, asked, remote_ends, moving)
     configs, unread = target.visible_configs(
         (beside | {remote for remote in moving.values() if not is_ferry_topic(remote)}) & asked.target_topics.keys(),
@@ -294,17 +318,19 @@ def disagreements(state: FlowState, positions: Mapping[TopicPartition, int]) -> 
     return {key: (heads.get(key), position) for key, position in positions.items() if position != heads.get(key)}
 
 
-def _truncations(opened: OpenFlow, heads: Iterable[Head], ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, Truncation]:
+def _truncations(
+    opened: OpenFlow, heads: Iterable[Head], ends: Mapping[TopicPartition, int], rewritten: Collection[TopicPartition]
+) -> dict[TopicPartition, Truncation]:
     """Source partitions whose log holds other records before the head's position than were copied; the ledger says what was copied.
 
-    `ends`: last stable offsets. If a log ends at the position, Ferry asks for nothing more. If the head has no epoch, only a log that ends
-    before the position is noticed.
+    `ends`: last stable offsets. If a log ends at the position, Ferry asks for nothing more, unless it was `rewritten`. If the head has no
+    epoch, only a log that ends before the position is noticed.
     """
     placed = {head.key: head for head in heads}
     asked = {
         key: head
         for key, head in placed.items()
-        if (head.source_epoch >= 0 and ends.get(key) != head.position) or ends.get(key, head.position) < head.position
+        if (head.source_epoch >= 0 and (ends.get(key) != head.position or key in rewritten)) or ends.get(key, head.position) < head.position
     }
     diverged = diverged_logs(opened.source, {key: ReadTo(head.position, head.source_epoch) for key, head in asked.items()})
     found = {

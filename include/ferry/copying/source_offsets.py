@@ -34,16 +34,16 @@ def read_source_offsets(  # noqa: PLR0917 - the request, the cluster, and the pa
     first: Mapping[TopicPartition, int | None],
     headed: Collection[TopicPartition],
     positions: Mapping[TopicPartition, int],
-    *,
-    rest: bool,
+    rest: Collection[TopicPartition],
 ) -> SourceOffsets:
     """The offsets of the partitions in `first`, which holds FlowState.first_offset of each.
 
-    `headed`: partitions with a head, also of old topics. `positions`: of today's heads. `rest`: ask for nothing more if a log ends there.
+    `headed`: partitions with a head, also of old topics. `positions`: of today's heads. `rest`: those of which Ferry asks for nothing more
+    if the log ends there.
     """
     ends, problems = source.end_offsets(list(first))
     _await_lagging(source, ends, positions)
-    at_rest = {key: ends[key] for key in first if rest and key in ends and ends[key] == positions.get(key)}
+    at_rest = {key: ends[key] for key in first if key in rest and key in ends and ends[key] == positions.get(key)}
     starts, start_problems = source.earliest_offsets([key for key in first if key not in at_rest and key not in problems])
     problems |= start_problems
     usable = list(starts)

@@ -8,6 +8,7 @@ from typing import Any
 from ferry import clock
 from ferry.clusters.admin.broker_defaults import broker_defaults
 from ferry.clusters.admin.cluster_admin import ClusterAdmin
+from ferry.clusters.groups.coordination import ask_positions
 from ferry.clusters.logs.held_back import LastStableLag
 from ferry.clusters.logs.internal_reader import InternalRecord
 from ferry.clusters.net.connections import ClusterConnection, RequestLost, RequestNotSent
@@ -112,12 +113,17 @@ def waited_for_second_look(opened: OpenFlow, failures: Iterable[PartitionFailure
     """Whether these may only seem so while a run commits: then the head, the group and the end of a partition differ for a moment.
 
     Or while a broker that the others have lost goes on as leader of Ferry's own topics: then its state is old. If so, this function waits
-    longer than a commit takes, asks two brokers for these leaders, and `opened` forgets what it has read.
+    longer than a commit takes, and until each transaction of now has its markers in the state topic and in the group. It asks two brokers
+    for the leaders, and `opened` forgets what it has read.
     """
     if not any(failure.error in _SEEMS_SO_WHILE_A_RUN_COMMITS for failure in failures):
         return False
     clock.sleep(SECOND_LOOK_SECONDS)
     opened.target.ask(_ask_two, (opened.flow.state_topic, opened.flow.ledger_topic), role=ClientRole.CONSUMER)
+    with suppress(FerryError):  # the second look shows what is known
+        state, positions = opened.ask_anew(stable=True), ask_positions(opened.target, opened.flow.position_group, stable=True)
+        state.answer()
+        positions.answer()
     opened.anew()
     return True
 

@@ -56,11 +56,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[dict[int, str]]
         ({1: "a", 2: "b", 3: "c"}, (["a", "b"], [1, 2])),
         ({1: "a"}, (["a"], [1])),
         ({1: LOST, 2: "b"}, (["b"], [1, 2])),
+        ({1: "a", 2: LOST, 3: "c"}, (["a", "c"], [1, 2, 3])),
         ({1: "a", 2: SILENT}, (["a"], [1, 2])),
+        ({1: "a", 2: SILENT, 3: "c"}, (["a", "c"], [1, 2, 3])),
         ({1: SILENT, 2: LOST}, (["any"], [1, 2, None])),
         ({}, (["any"], [None])),
     ],
-    ids=["both", "one broker", "one lost", "one silent", "none", "none known"],
+    ids=["both", "one broker", "one lost", "another one instead", "one silent", "another one beside it", "none", "none known"],
 )
 def test_two_brokers_answer(
     answers: dict[int, str],

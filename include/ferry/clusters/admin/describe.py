@@ -14,6 +14,11 @@ class TopicDescription:
     partitions: int
     replicas: tuple[tuple[int, ...], ...] = ()  # brokers that hold each partition, also if they are down; the preferred leader first
     led: bool = True  # every partition has a leader
+    epochs: tuple[int, ...] = ()  # the leader epoch of each partition; -1: not known
+
+    def epoch_of(self, partition: int) -> int:
+        """Its leader epoch; -1: not known."""
+        return self.epochs[partition] if partition < len(self.epochs) else -1
 
     @property
     def replication_factor(self) -> int:

@@ -87,6 +87,7 @@ def _described(topic: Any) -> Described:
         partitions=len(parts),
         replicas=tuple(tuple(part.replica_nodes) for part in parts),
         led=all(part.leader_id >= 0 for part in parts),
+        epochs=tuple(getattr(part, "leader_epoch", -1) for part in parts),
     )
 
 

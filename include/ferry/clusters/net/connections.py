@@ -41,8 +41,9 @@ BOOTSTRAP_MILLISECONDS = 30_000
 NEXT_SERVER_SECONDS = 0.25
 # A healthy broker answers such a request in milliseconds; after this time Ferry also asks another one.
 NEXT_BROKER_SECONDS = 2.0
-# How long a question to two brokers waits for both.
+# How long a question to two brokers waits for both, and how many it asks in all if some do not answer.
 BOTH_SECONDS = 1.0
+MOST_ASKED = 4
 # Longer than any broker waits: for the time-out of a request (a produce 20 s), and for the replicas of its own log (`request.timeout.ms`,
 # 30 s). So the broker always answers first. Shorter than the transaction time-out, so that a lane ends its own transaction.
 REQUEST_MILLISECONDS = 40_000
@@ -345,14 +346,15 @@ class ClusterConnection:
     async def answers_of_two(self, request: Any) -> list[Any]:
         """The answers of two brokers that are asked side by side: a broker that is cut off from the others answers what it knows.
 
-        Without those that take longer than BOTH_SECONDS; if both do, the answer of any broker. Errors as of `send`.
+        For one that fails, or takes longer than BOTH_SECONDS, another is asked, MOST_ASKED in all. If none answers: as of `send`.
         """
-        first, deadline = self._any_node(()), clock.monotonic() + BOTH_SECONDS
-        nodes = first, None if first is None else self._any_node((first,))
-        asked = [self.loop.start(self.send, request, node) for node in nodes if node is not None]
-        for future in asked:
-            await self.loop.done_by(deadline, future)
-        return [future.value for future in asked if future.succeeded()] or [await self.send(request)]
+        asked, node = dict[int, Future](), self._any_node(())
+        while node is not None and sum(future.succeeded() for future in asked.values()) < 2:
+            asked[node], deadline = self.loop.start(self.send, request, node), clock.monotonic() + BOTH_SECONDS
+            node = self._any_node(asked) if len(asked) < MOST_ASKED else None
+            for future in asked.values() if len(asked) > 1 or node is None else ():
+                await self.loop.done_by(deadline, future)
+        return [future.value for future in asked.values() if future.succeeded()] or [await self.send(request)]
 
     async def _answer_of_any(self, request: Any, milliseconds: int | None) -> Any:
         """The first answer. If a broker fails or sends nothing for NEXT_BROKER_SECONDS, asks another. The last failure if all fail."""

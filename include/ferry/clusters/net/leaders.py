@@ -104,8 +104,8 @@ class Leaders:
         self._pause, self._asked = next(self._pauses), now
         await self.ask(self._topics)
 
-    async def known(self, topics: Iterable[str]) -> frozenset[str]:
-        """Ask for those of `topics` that lack a known leader. Returns these topics. RequestNotSent, RequestLost."""
+    async def known(self, topics: Iterable[str]) -> None:
+        """Ask for those of `topics` that lack a known leader. RequestNotSent, RequestLost."""
         since = clock.monotonic() - KNOWN_SECONDS
         unknown = sorted(
             topic
@@ -114,7 +114,6 @@ class Leaders:
         )
         if unknown:
             await self.ask(unknown)
-        return frozenset(unknown)
 
     def forget(self, topics: Iterable[str]) -> None:
         """The next `known` asks for them again."""
