@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,21 +11,29 @@ from unittest.mock import MagicMock
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException, DownstreamTasksSkipped
 
-from ferry.airflow import steps, tasks
+from ferry.airflow import assets, steps, tasks
 from ferry.airflow.flows import FlowReference
 from ferry.airflow.spark_operators import CopyRecordsOperator, FerrySparkOperator
 from ferry.airflow.tasks import JobFailed
 from ferry.errors import ClusterUnreachable, ExitCode
 from ferry.ledger.run_report import PartitionFailure, RunReport
-from ferry.ledger.sync_outcome import LISTED, SyncOutcome
 from ferry.syncs.names import SyncName
 
 pytestmark = pytest.mark.airflow
 
 FLOW = FlowReference(Path("mm2.properties"), "A->B")
 SYNCS = {"sync_acls": "acls", "sync_groups": "groups"}
-UNDUE = {SyncName.ACLS: "done 3 s ago"}
 SKIPPED = "sync_acls is skipped: done 3 s ago"
+
+
+class Undue:
+    """Of the syncs only the ACLs were done too short a time ago."""
+
+    def __init__(self, *_: object) -> None: ...
+
+    def not_due(self, name: SyncName, soon: float) -> str:
+        assert soon == steps.SOON_SECONDS
+        return "done 3 s ago" if name is SyncName.ACLS else ""
 
 
 @pytest.mark.parametrize(
@@ -61,7 +70,7 @@ def test_what_the_newer_run_does_is_skipped(monkeypatch: pytest.MonkeyPatch, ste
 @pytest.mark.parametrize(
     ("code", "failed", "line"),
     [
-        (None, (), f"{SKIPPED}\n0 records, 0 bytes in 2.0 s (0.0 MB/s, CPU 1.0 s), 0 partitions"),
+        (None, (), f"0 records, 0 bytes in 2.0 s (0.0 MB/s, CPU 1.0 s), 0 partitions\n{SKIPPED}"),
         (
             ExitCode.PARTLY_FAILED,
             (PartitionFailure("orders", 3, "TopicMissing", "gone"),),
@@ -85,10 +94,6 @@ def test_the_last_line_of_a_copy_says_what_was_copied_what_failed_and_what_is_le
 
         def __init__(self, *_: object) -> None: ...
 
-        def not_due(self, names: object, soon: float) -> dict[SyncName, str]:
-            assert (code, list(names), soon) == (None, [SyncName.ACLS, SyncName.GROUPS], steps.SOON_SECONDS)
-            return UNDUE
-
         def __enter__(self) -> Played:
             return self
 
@@ -111,6 +116,7 @@ def test_the_last_line_of_a_copy_says_what_was_copied_what_failed_and_what_is_le
     monkeypatch.setattr(steps, "request_of", lambda *_: None)
     monkeypatch.setattr(steps, "flow_for_running", lambda _: SimpleNamespace())
     monkeypatch.setattr(steps, "sync_tasks", lambda _: SYNCS)
+    monkeypatch.setattr(steps, "Syncs", Undue)
     left: dict[str, object] = {}
     monkeypatch.setattr(tasks, "get_current_context", lambda: {"ti": SimpleNamespace(xcom_push=left.__setitem__)})
     monkeypatch.setattr(steps, "open_run", Played)
@@ -129,7 +135,7 @@ def test_after_a_run_that_was_taken_over_no_sync_is_started(monkeypatch: pytest.
     monkeypatch.setattr(steps, "flow_for_running", lambda _: SimpleNamespace())
     monkeypatch.setattr(steps, "sync_tasks", lambda _: SYNCS)
     monkeypatch.setattr(steps, "open_run", lambda *_: nullcontext(run))
-    assert steps.sum_up(FLOW, {}, failed=False) == {"left_out": dict.fromkeys(SYNCS, steps.TAKEN_OVER)}
+    assert steps.sum_up(FLOW, {}) == dict.fromkeys(SYNCS, steps.TAKEN_OVER)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +160,7 @@ def test_a_plan_leaves_out_the_tasks_that_have_nothing_to_do(
     wanted = {"needs_copy": False, "needs_preparation": False, **plan}
     dry_run = wanted.pop("dry_run", False)
     planned = SimpleNamespace(**wanted, document=lambda: {"partitions": [], "failed": []}, partitions=(), notices=())
-    run = SimpleNamespace(plan=planned, flow=None, not_due=lambda *_: UNDUE)
+    run = SimpleNamespace(plan=planned, flow=None, opened=None)
     left: dict[str, object] = {}
     context = {"ti": SimpleNamespace(try_number=tries, xcom_push=left.__setitem__), "params": {"dry_run": dry_run}}
     for module in (steps, tasks):
@@ -162,6 +168,7 @@ def test_a_plan_leaves_out_the_tasks_that_have_nothing_to_do(
     monkeypatch.setattr(steps, "request_of", lambda *_: None)
     monkeypatch.setattr(steps, "flow_for_running", lambda _: None)
     monkeypatch.setattr(steps, "sync_tasks", lambda _: SYNCS)
+    monkeypatch.setattr(steps, "Syncs", Undue)
     monkeypatch.setattr(steps, "plan_parts", lambda _: [])
     monkeypatch.setattr(steps, "open_run", lambda *_: nullcontext(run))
     if left_out is None:
@@ -178,9 +185,8 @@ def test_a_plan_leaves_out_the_tasks_that_have_nothing_to_do(
     assert all(why for why in document["left_out"].values())
 
 
-def test_the_report_knows_why_syncs_were_left_out() -> None:
-    done = SyncOutcome(sync="groups", seconds=1.0).document(LISTED)
-    found = RunReport("A->B", "run", "", "", "", syncs={"groups": done})
-    left = {"copy_records": "nothing to copy", "sync_acls": "done 3 s ago", "sync_groups": "of an earlier try"}
-    syncs = steps.with_left_out(found, SYNCS, left).syncs
-    assert (syncs["acls"]["left_out"], syncs["groups"]) == ("done 3 s ago", done)
+@pytest.mark.parametrize("step", [steps.prepare, steps.check_limits, assets.announce, lambda *of: steps.report(*of, None, None)])
+def test_a_task_without_work_that_has_a_process_skips_itself(step: Callable[[FlowReference, dict[str, bool]], object]) -> None:
+    """For example because somebody cleared it."""
+    with pytest.raises(AirflowSkipException, match="dry run"):
+        step(FLOW, {"dry_run": True, "needs_copy": False, "needs_preparation": False})

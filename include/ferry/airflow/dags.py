@@ -5,7 +5,7 @@
     flows("/etc/ferry/mm2.properties")
 
 Airflow registers every DAG that is made while it parses a file, so nothing needs to be assigned. The process of a task parses the file too:
-there Ferry makes only the task's DAG, and imports nothing for the others.
+there Ferry makes and imports little more than the task's DAG.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ try:
     from airflow.sdk import get_parsing_context
 
     from ferry.airflow.dag_options import DagOptions
-    from ferry.airflow.flows import FlowReference, dag_id, flows_for_parsing, verify_dag_id
+    from ferry.airflow.flows import FlowReference, dag_id, flows_for_parsing
     from ferry.airflow.replication_dag import replication_dag
     from ferry.airflow.versions import HAS_APPROVALS
 except ImportError as missing:
@@ -66,18 +66,18 @@ def flows(
 
 
 def _dags(flow: Flow, reference: FlowReference, options: DagOptions, *, recovery: bool) -> Iterator[DAG]:
-    wanted, name, verify = get_parsing_context().dag_id, dag_id(flow), verify_dag_id(flow)
-    if wanted in {None, name}:
+    task_of, name = get_parsing_context().dag_id, dag_id(flow)
+    if task_of in {None, name}:
         yield replication_dag(flow, reference, options)
-    if flow.copies and wanted in {None, verify}:
+    if flow.copies and (task_of is None or task_of.startswith(f"{name}.")):
         from ferry.airflow.verify_dag import verify_dag  # noqa: PLC0415 - see the docstring of this module
 
         yield verify_dag(flow, reference, options)
-    if flow.copies and recovery and (wanted is None or (wanted.startswith(f"{name}.") and wanted != verify)):
-        from ferry.airflow.recovery_dags import recovery_dag  # noqa: PLC0415 - likewise, and needs approvals
-        from ferry.airflow.recovery_params import COMMANDS  # noqa: PLC0415 - likewise
+        if recovery:
+            from ferry.airflow.recovery_dags import recovery_dag  # noqa: PLC0415 - likewise, and needs approvals
+            from ferry.airflow.recovery_params import COMMANDS  # noqa: PLC0415 - likewise
 
-        yield from (recovery_dag(flow, reference, options, command) for command in COMMANDS)
+            yield from (recovery_dag(flow, reference, options, command) for command in COMMANDS)
 
 
 def _directory_of_the_caller() -> Path:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, Asset, AssetWatcher, BaseOperator, dag, get_parsing_context, task
+from airflow.sdk import DAG, Asset, AssetWatcher, BaseOperator, cross_downstream, dag, get_parsing_context, task
 
 from ferry.airflow import alerts, assets, flows, params, steps
 from ferry.airflow.dag_options import DagOptions
@@ -45,29 +45,23 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
         planned = body(steps.plan, PLAN_TASK)()
         prepared = body(steps.prepare, PREPARE_TASK, max_active_tis_per_dag=1)(planned)
         spark = {"max_active_tis_per_dag": active, **options.of_spark_task(flow, reference)}
-        # Not all_success: topics that need no change are skipped.
-        copied = _copy_operator()(task_id=COPY_TASK, planned=planned, trigger_rule="none_failed", **spark)
+        if get_parsing_context().task_id in {None, COPY_TASK}:
+            from ferry.airflow.spark_operators import CopyRecordsOperator  # noqa: PLC0415 - loads slowly, and other tasks do not need it
+
+            # Not all_success: topics that need no change are skipped.
+            copied: BaseOperator = CopyRecordsOperator(task_id=COPY_TASK, planned=planned, trigger_rule="none_failed", **spark)
+        else:
+            copied = BaseOperator(task_id=COPY_TASK)
         synced = [body(steps.sync, task_id, **late)(name, planned) for task_id, name in flows.sync_tasks(flow).items()]
         announced = body(assets.announce, ANNOUNCE_TASK, outlets=[assets.topics_alias(flow)], **late)(planned)
         limits = body(steps.check_limits, LIMITS_TASK, **late)(planned)
-        reporting = body(steps.report, REPORT_TASK, outlets=[flows.flow_asset(flow)], retries=0, **late)
-        reported = reporting(planned, prepared, copied.output)
-        # A flow may have no syncs: the report waits for the copy all the same. These wait for both: the plan skips a copy at once.
-        after = [*synced, announced, limits, reported]
-        prepared >> [copied, *after]
-        copied >> after
+        reported = body(steps.report, REPORT_TASK, outlets=[flows.flow_asset(flow)], retries=0, **late)(planned, prepared, copied.output)
+        prepared >> copied
+        # They wait for both, because the plan skips a copy at once. A flow may have no syncs: the report waits for the copy all the same.
+        cross_downstream([prepared, copied], [*synced, announced, limits, reported])
         synced >> reported
 
     return replicate()
-
-
-def _copy_operator() -> Callable[..., BaseOperator]:
-    """What makes the task of the copy. The process of another task gets a stand-in, because the Spark provider takes long to load."""
-    if get_parsing_context().task_id in {None, COPY_TASK}:
-        from ferry.airflow.spark_operators import CopyRecordsOperator  # noqa: PLC0415 - see above
-
-        return CopyRecordsOperator
-    return lambda task_id, **_: BaseOperator(task_id=task_id)
 
 
 def timetable(flow: Flow, config: Path) -> CronDataIntervalTimetable | AssetOrTimeSchedule | list[Asset] | None:

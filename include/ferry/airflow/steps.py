@@ -28,7 +28,7 @@ from ferry.monitoring.verdict import verdict_of
 from ferry.pipeline.drawn_tables import draw
 from ferry.pipeline.report_reading import UNFINISHED, keep_lag, keep_run
 from ferry.pipeline.run import Run, open_run
-from ferry.pipeline.run_plan import RunPlan
+from ferry.pipeline.syncs import Syncs
 from ferry.pipeline.tables import Table, plan_parts, report_parts, sum_line, sync_line, sync_parts
 from ferry.syncs.names import SyncName
 
@@ -36,10 +36,6 @@ LOG_WIDTH = 160
 # A sync that will be due so soon gets its task, which decides when it runs. Otherwise a run a minute would do a sync of 60 s in every other
 # run: this run did it some seconds after its plan, so the next plan comes too early.
 SOON_SECONDS = 60.0
-# Why tasks are skipped.
-NOTHING_NEW = "nothing to copy: Spark is not started"
-NOT_COPIED = "dry run: nothing was copied"
-DRY_REPORT = "dry run: see the plan in the log of plan_run"
 TAKEN_OVER = "another run has taken the flow over, and does this"
 
 
@@ -66,58 +62,58 @@ def plan(flow: FlowReference) -> dict[str, Any]:
     """Plan the run: the plan in the log, what later tasks need as XCom. The tasks that have nothing to do are left out."""
     context = get_current_context()
     with typed_retries(flow):
-        dry_run, settings = run_params(context).dry_run, flow_for_running(flow)
-        with open_run(settings, request_of(flow, context)) as run:
+        dry_run = run_params(context).dry_run
+        with open_run(flow_for_running(flow), request_of(flow, context)) as run:
             planned = run.plan
-            undue = {} if planned.needs_copy and not dry_run else _undue(run)  # the copy may take long: its task decides at its end
+            needs_copy = planned.needs_copy and not dry_run
+            undue = {} if needs_copy else _undue(run)  # a copy may take long: at its end it is decided which syncs are due
     document = planned.document()
     _show(plan_parts(planned))
-    tries = int(context["ti"].try_number)
-    left_out = _without_work(planned, dry_run=dry_run, tries=tries) | undue
-    _say_left_out(left_out)
     topics = {(partition.facts.topic, partition.facts.remote_topic) for partition in planned.partitions if partition.segments}
     # Airflow keeps the XCom of each run, so it must be small: the partitions are in the log.
-    return leaving_out(
-        {
-            "needs_copy": planned.needs_copy and not dry_run,
-            "needs_preparation": planned.needs_preparation and not dry_run,
-            "offsets": sum(entry["offsets"] for entry in document["partitions"]),
-            "topics": [list(pair) for pair in sorted(topics)[:LISTED]],
-            "dry_run": dry_run,
-            "failed": document["failed"],
-            "notices": list(planned.notices[:LISTED]),
-            "left_out": left_out,
-        }
-    )
+    kept = {
+        "needs_copy": needs_copy,
+        "needs_preparation": planned.needs_preparation and not dry_run,
+        "offsets": sum(entry["offsets"] for entry in document["partitions"]),
+        "topics": [list(pair) for pair in sorted(topics)[:LISTED]],
+        "dry_run": dry_run,
+        "again": context["ti"].try_number > 1,
+        "failed": document["failed"],
+        "notices": list(planned.notices[:LISTED]),
+    }
+    return leaving_out({**kept, "left_out": {**_without_work(kept), **undue}})
 
 
-def _without_work(planned: RunPlan, *, dry_run: bool, tries: int) -> dict[str, str]:
-    """The tasks that have nothing to do according to the plan, and why. Syncs are not among them."""
-    if dry_run:
-        dry = dict.fromkeys((PREPARE_TASK, COPY_TASK, ANNOUNCE_TASK), "dry run: nothing is copied")
-        return {**dry, LIMITS_TASK: NOT_COPIED, REPORT_TASK: DRY_REPORT}
-    found = {} if planned.needs_preparation else {PREPARE_TASK: "remote topics need no change"}
-    if not planned.needs_copy:
-        found[COPY_TASK] = NOTHING_NEW
-        if tries == 1:  # else an earlier try of the whole run may have copied
+def _without_work(planned: Mapping[str, Any]) -> dict[str, str]:
+    """The tasks that have nothing to do in a run that is planned so (XCom of `plan`), and why. Syncs are not among them."""
+    if planned["dry_run"]:
+        tasks = dict.fromkeys((PREPARE_TASK, COPY_TASK, ANNOUNCE_TASK, LIMITS_TASK), "dry run: nothing is copied")
+        return {**tasks, REPORT_TASK: "dry run: see the plan in the log of plan_run"}
+    found = {} if planned.get("needs_preparation") else {PREPARE_TASK: "remote topics need no change"}
+    if not planned["needs_copy"]:
+        found[COPY_TASK] = "nothing to copy: Spark is not started"
+        if not planned.get("again"):  # else an earlier try of the whole run may have copied
             found[ANNOUNCE_TASK] = "nothing was copied"
     return found
 
 
+def skip_without_work(task: str, planned: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """AirflowSkipException if this task has nothing to do, although it has a process, for example because somebody cleared it."""
+    if planned is None:
+        raise AirflowSkipException(NOT_PLANNED)
+    if why := _without_work(planned).get(task):
+        raise AirflowSkipException(why)
+    return planned
+
+
 def _undue(run: Run) -> dict[str, str]:
     """The tasks of syncs that are not due, and why."""
-    tasks = {SyncName(name): task for task, name in sync_tasks(run.flow).items()}
-    return {tasks[name]: why for name, why in run.not_due(tasks, SOON_SECONDS).items()}
-
-
-def _say_left_out(tasks: Mapping[str, str]) -> None:
-    for task, why in tasks.items():
-        say(f"{task} is skipped: {why}")
+    syncs = Syncs(run.opened)
+    return {task: why for task, name in sync_tasks(run.flow).items() if (why := syncs.not_due(SyncName(name), SOON_SECONDS))}
 
 
 def prepare(flow: FlowReference, planned: Mapping[str, Any]) -> dict[str, Any]:
-    if not planned["needs_preparation"]:
-        return {"created": [], "grown": [], "failed": [], "refused": []}
+    skip_without_work(PREPARE_TASK, planned)
     with typed_retries(flow), open_run(flow_for_running(flow), request_of(flow, get_current_context())) as run:
         changes = run.prepare(spark_follows=planned["needs_copy"])
     for skipped in changes.refused:
@@ -125,11 +121,6 @@ def prepare(flow: FlowReference, planned: Mapping[str, Any]) -> dict[str, Any]:
     for failure in changes.failed:
         say(f"remote topic {failure.remote_topic} of {failure.topic}: {failure.problem}")
     return changes.document()
-
-
-def skip_unless_needed(planned: Mapping[str, Any]) -> None:
-    if not planned["needs_copy"]:
-        raise AirflowSkipException("dry run: nothing is copied" if planned["dry_run"] else NOTHING_NEW)
 
 
 def sync(flow: FlowReference, name: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -152,14 +143,13 @@ def sync(flow: FlowReference, name: str, planned: Mapping[str, Any] | None) -> d
 
 
 def report(
-    flow: FlowReference, planned: Mapping[str, Any] | None, prepared: Mapping[str, Any] | None, copied: Mapping[str, Any] | None = None
+    flow: FlowReference, planned: Mapping[str, Any] | None, prepared: Mapping[str, Any] | None, copied: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Report the run: a table in the log, the document as XCom, counts in the asset's event. Fails with the worst problem of the run."""
     if planned is None or (prepared is None and planned["needs_preparation"]):
         raise _stopped_early(flow)
+    skip_without_work(REPORT_TASK, planned)
     context = get_current_context()
-    if planned["dry_run"]:
-        raise AirflowSkipException(DRY_REPORT)
     with typed_retries(flow):
         settings = flow_for_running(flow)
         with open_run(settings, request_of(flow, context)) as run:
@@ -168,7 +158,7 @@ def report(
                 found = replace(found, failed=(_failure_of_the_run(left),))
             if found.taken_over is None:
                 left_out = ((copied or {}) if planned["needs_copy"] else planned).get("left_out", {})
-                found = with_unended_syncs(with_left_out(found, sync_tasks(settings), left_out), sync_tasks(settings))
+                found = with_absent_syncs(found, sync_tasks(settings), left_out)
             _show(report_parts(found))
             done = [sync_line(outcome) for outcome in found.syncs.values() if not outcome["left_out"]]
             for text in (*done, *(problem.named for problem in found.problems())):
@@ -181,21 +171,18 @@ def report(
     return found.document()
 
 
-def sum_up(flow: FlowReference, context: Mapping[str, Any], *, failed: bool) -> dict[str, Any]:
-    """The last line of the copy's log: what was copied and, if something failed, what is left. Returns the XCom of the copy."""
-    left_out: dict[str, str] = {}
+def sum_up(flow: FlowReference, context: Mapping[str, Any]) -> dict[str, str]:
+    """Say at the end of the copy's log what was copied and, if something failed, what is left. Returns as of `_undue`."""
     try:
         settings = flow_for_running(flow)
         with open_run(settings, request_of(flow, context)) as run:
             found = run.report(idle=False)
             left = status_after_run(run.opened, found).lag.records if found.problems() else 0
-            if not failed:
-                left_out = _undue(run) if found.taken_over is None else dict.fromkeys(sync_tasks(settings), TAKEN_OVER)
-        _say_left_out(left_out)
-        say(sum_line(found) + (f"; {count_of(left, 'record')} left" if left else ""))
+            say(sum_line(found) + (f"; {count_of(left, 'record')} left" if left else ""))
+            return _undue(run) if found.taken_over is None else dict.fromkeys(sync_tasks(settings), TAKEN_OVER)
     except FerryError as problem:
         say(f"what was copied cannot be read: {problem.named}")
-    return {"left_out": left_out}
+    return {}
 
 
 def _stopped_early(flow: FlowReference) -> EarlierTaskFailed:
@@ -226,10 +213,7 @@ def check_limits(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict
     Also in a run that another run has taken over: where each run takes over from the one before, none would do it. Not when a command has
     taken the flow over: then groups move, and nobody copies.
     """
-    if planned is None:
-        raise AirflowSkipException(NOT_PLANNED)
-    if planned["dry_run"]:
-        raise AirflowSkipException(NOT_COPIED)
+    planned = skip_without_work(LIMITS_TASK, planned)
     with typed_retries(flow):
         settings = flow_for_running(flow)
         request = request_of(flow, get_current_context())
@@ -250,19 +234,16 @@ def check_limits(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict
     return {**status.lag.totals, "headroom_seconds": status.lag.headroom_seconds}
 
 
-def with_left_out(found: RunReport, tasks: Mapping[str, str], left_out: Mapping[str, str]) -> RunReport:
-    """The report with an outcome for each sync (`tasks`: sync by task) whose task was left out (why, by task)."""
-    outcomes = {
-        tasks[task]: SyncOutcome(sync=tasks[task], left_out=why).document(LISTED) for task, why in left_out.items() if task in tasks
-    }
-    return replace(found, syncs={**outcomes, **found.syncs})
+def with_absent_syncs(found: RunReport, tasks: Mapping[str, str], left_out: Mapping[str, str]) -> RunReport:
+    """The report with an outcome for each sync (`tasks`: sync by task) whose task was left out (why, by task).
 
-
-def with_unended_syncs(found: RunReport, tasks: Mapping[str, str]) -> RunReport:
-    """The report with a failure for each sync (`tasks`: sync by task) without an outcome: its task died or could not write it."""
-    unended = [(task, name) for task, name in tasks.items() if name not in found.syncs]
+    It has a failure for each other sync without an outcome: its task died or could not write it.
+    """
+    absent = {task: name for task, name in tasks.items() if name not in found.syncs}
+    undue = {name: SyncOutcome(sync=name, left_out=left_out[task]).document(LISTED) for task, name in absent.items() if task in left_out}
+    unended = [(task, name) for task, name in absent.items() if task not in left_out]
     failures = (replace(UNFINISHED, problem=f"sync {name} did not end: see the log of task {task}") for task, name in unended)
-    return replace(found, failed=(*found.failed, *failures))
+    return replace(found, syncs={**found.syncs, **undue}, failed=(*found.failed, *failures))
 
 
 def _show(parts: Iterable[str | Table]) -> None:

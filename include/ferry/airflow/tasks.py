@@ -66,10 +66,12 @@ def leave(key: str, value: Callable[[Any], object]) -> None:
 
 
 def leaving_out(document: dict[str, Any]) -> dict[str, Any]:
-    """The XCom of a task, which names under `left_out` the later tasks that have nothing to do. Airflow starts no process for these.
+    """The XCom of a task. `left_out`: later tasks that have nothing to do, and why. Airflow skips them, and starts no process for them.
 
     If there are any, this ends the task, as a success.
     """
+    for task, why in document["left_out"].items():
+        say(f"{task} is skipped: {why}")
     if document["left_out"]:
         get_current_context()["ti"].xcom_push("return_value", document)  # Airflow does not push it after an exception
         raise DownstreamTasksSkipped(tasks=list(document["left_out"]))  # type: ignore[no-untyped-call]  # it has no annotations

@@ -123,11 +123,6 @@ class Run:
             raise
         syncs.keep()
 
-    def not_due(self, names: Iterable[SyncName], soon: float) -> Mapping[SyncName, str]:
-        """Those of these syncs that are not due, not even in `soon` seconds, and why."""
-        syncs = Syncs(self.opened)
-        return {name: why for name in names if (why := syncs.not_due(name, soon))}
-
     def taken_over(self) -> str | None:
         """If the run followed, and ended because another has taken the flow over: that run, which does the syncs; empty: a command."""
         if self.request.follow_until is None:
