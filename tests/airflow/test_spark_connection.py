@@ -146,7 +146,7 @@ def test_the_report_of_a_run_that_never_began_names_what_stopped_the_copy(
     monkeypatch.setattr(steps, "keep_run", lambda _, report: kept.append(report) or "")
     monkeypatch.setattr(steps, "emit", list)
     with pytest.raises(AirflowException) as told:
-        steps.report(FLOW, {"dry_run": False, "needs_copy": True, "needs_preparation": True}, {}, None)
+        steps.report(FLOW, {"dry_run": False, "needs_copy": True, "needs_preparation": True}, {})
     assert isinstance(told.value.__cause__, PartitionsFailed)
     assert ("SparkMissing: copy_records: no Spark here" in str(told.value)) is (left is not None)
     assert [failure.error for failure in kept[0].failed] == ["SparkMissing" if left else "RunUnfinished"]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
@@ -13,6 +14,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException, Downs
 
 from ferry.airflow import assets, steps, tasks
 from ferry.airflow.flows import FlowReference
+from ferry.airflow.run_note import LEFT_OUT
 from ferry.airflow.spark_operators import CopyRecordsOperator, FerrySparkOperator
 from ferry.airflow.tasks import JobFailed
 from ferry.errors import ClusterUnreachable, ExitCode
@@ -117,7 +119,7 @@ def test_the_last_line_of_a_copy_says_what_was_copied_what_failed_and_what_is_le
     monkeypatch.setattr(steps, "flow_for_running", lambda _: SimpleNamespace())
     monkeypatch.setattr(steps, "sync_tasks", lambda _: SYNCS)
     monkeypatch.setattr(steps, "Syncs", Undue)
-    left: dict[str, object] = {}
+    left: dict[str, Any] = {}
     monkeypatch.setattr(tasks, "get_current_context", lambda: {"ti": SimpleNamespace(xcom_push=left.__setitem__)})
     monkeypatch.setattr(steps, "open_run", Played)
     monkeypatch.setattr(steps, "status_after_run", lambda *_: SimpleNamespace(lag=SimpleNamespace(records=1_234)))
@@ -125,7 +127,7 @@ def test_the_last_line_of_a_copy_says_what_was_copied_what_failed_and_what_is_le
     with pytest.raises(DownstreamTasksSkipped if code is None else JobFailed) as ended:
         task.execute({})
     assert capsys.readouterr().out.partition("of Spark\n")[2].splitlines() == (line.splitlines() if line else [])
-    assert left == ({} if code is not None else {"return_value": {"left_out": {"sync_acls": "done 3 s ago"}}})
+    assert left.get(LEFT_OUT) == (None if code is not None else {"sync_acls": "done 3 s ago"})
     assert getattr(ended.value, "tasks", ["sync_acls"]) == ["sync_acls"]
 
 
@@ -161,7 +163,7 @@ def test_a_plan_leaves_out_the_tasks_that_have_nothing_to_do(
     dry_run = wanted.pop("dry_run", False)
     planned = SimpleNamespace(**wanted, document=lambda: {"partitions": [], "failed": []}, partitions=(), notices=())
     run = SimpleNamespace(plan=planned, flow=None, opened=None)
-    left: dict[str, object] = {}
+    left: dict[str, Any] = {}
     context = {"ti": SimpleNamespace(try_number=tries, xcom_push=left.__setitem__), "params": {"dry_run": dry_run}}
     for module in (steps, tasks):
         monkeypatch.setattr(module, "get_current_context", lambda: context)
@@ -172,20 +174,20 @@ def test_a_plan_leaves_out_the_tasks_that_have_nothing_to_do(
     monkeypatch.setattr(steps, "plan_parts", lambda _: [])
     monkeypatch.setattr(steps, "open_run", lambda *_: nullcontext(run))
     if left_out is None:
-        assert steps.plan(FLOW)["left_out"] == {}
+        assert steps.plan(FLOW)["needs_copy"]
+        assert left == {}
         return
     with pytest.raises(DownstreamTasksSkipped) as ended:
         steps.plan(FLOW)
     assert ended.value.tasks == left_out
-    document = left["return_value"]
-    assert isinstance(document, dict)
+    document, reasons = left["return_value"], left[LEFT_OUT]
     assert (document["needs_copy"], document["dry_run"]) == (wanted["needs_copy"] and not dry_run, dry_run)
     said = capsys.readouterr().out.splitlines()
-    assert said == [f"{task} is skipped: {why}" for task, why in document["left_out"].items()]
-    assert all(why for why in document["left_out"].values())
+    assert said == [f"{task} is skipped: {why}" for task, why in reasons.items()]
+    assert all(reasons.values())
 
 
-@pytest.mark.parametrize("step", [steps.prepare, steps.check_limits, assets.announce, lambda *of: steps.report(*of, None, None)])
+@pytest.mark.parametrize("step", [steps.prepare, steps.check_limits, assets.announce, lambda *of: steps.report(*of, None)])
 def test_a_task_without_work_that_has_a_process_skips_itself(step: Callable[[FlowReference, dict[str, bool]], object]) -> None:
     """For example because somebody cleared it."""
     with pytest.raises(AirflowSkipException, match="dry run"):

@@ -50,7 +50,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> list[RunReport]:
 
 def test_the_report_names_the_task_the_error_and_its_log(kept: list[RunReport]) -> None:
     with pytest.raises(EarlierTaskFailed) as told:
-        steps.report(FLOW, None, None, None)
+        steps.report(FLOW, None, None)
     for fact in ("plan_run", "ArgumentError", WRONG, "http://airflow/plan_run"):
         assert fact in str(told.value)
     (report,) = kept
@@ -62,16 +62,16 @@ def test_topics_that_could_not_be_prepared_stop_the_run_too(kept: list[RunReport
     """If they need no change, nothing is prepared, and the report goes on."""
     planned = {"needs_preparation": True, "needs_copy": True, "dry_run": False}
     with pytest.raises(EarlierTaskFailed):
-        steps.report(FLOW, planned, None, None)
+        steps.report(FLOW, planned, None)
     with pytest.raises(AirflowSkipException):
-        steps.report(FLOW, {**planned, "needs_preparation": False, "dry_run": True}, None, None)
+        steps.report(FLOW, {**planned, "needs_preparation": False, "dry_run": True}, None)
     assert len(kept) == 1
 
 
 def test_a_dry_run_that_failed_writes_nothing(kept: list[RunReport]) -> None:
     steps.get_current_context()["params"] = {"dry_run": True}
     with pytest.raises(EarlierTaskFailed):
-        steps.report(FLOW, None, None, None)
+        steps.report(FLOW, None, None)
     assert kept == []
 
 
@@ -81,7 +81,7 @@ def test_what_stopped_the_plan_does_not_hide_it_in_the_report(kept: list[RunRepo
 
     monkeypatch.setattr(steps, "flow_for_running", missing)
     with pytest.raises(EarlierTaskFailed, match="plan_run failed"):
-        steps.report(FLOW, None, None, None)
+        steps.report(FLOW, None, None)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,7 @@
 """The DAG that replicates one flow: plan, topics, copy, syncs, report.
 
-A task's process costs more than what most tasks do. So the plan names the tasks that have nothing to do in this run, and Airflow skips them
-without a process. If records are copied, the end of the copy does this for the syncs that are not due. A task that starts all the same, for
-example because somebody clears it, decides again.
+A task's process costs more than what most tasks do. So the plan names the tasks that have nothing to do, and Airflow skips these without a
+process. After a copy, its task does so for the syncs that are not due. A task that has a process, also a cleared one, decides again.
 """
 
 from collections.abc import Callable
@@ -55,7 +54,7 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
         synced = [body(steps.sync, task_id, **late)(name, planned) for task_id, name in flows.sync_tasks(flow).items()]
         announced = body(assets.announce, ANNOUNCE_TASK, outlets=[assets.topics_alias(flow)], **late)(planned)
         limits = body(steps.check_limits, LIMITS_TASK, **late)(planned)
-        reported = body(steps.report, REPORT_TASK, outlets=[flows.flow_asset(flow)], retries=0, **late)(planned, prepared, copied.output)
+        reported = body(steps.report, REPORT_TASK, outlets=[flows.flow_asset(flow)], retries=0, **late)(planned, prepared)
         prepared >> copied
         # They wait for both, because the plan skips a copy at once. A flow may have no syncs: the report waits for the copy all the same.
         cross_downstream([prepared, copied], [*synced, announced, limits, reported])

@@ -20,7 +20,7 @@ from airflow.sdk import Connection, Context
 
 from ferry.airflow.flows import FlowReference
 from ferry.airflow.steps import request_of, skip_without_work, sum_up
-from ferry.airflow.tasks import JobFailed, failure_of_job, leaving_out, typed_retries
+from ferry.airflow.tasks import JobFailed, failure_of_job, leave_out, typed_retries
 from ferry.airflow.versions import AirflowException, AirflowNotFoundException, is_there
 from ferry.errors import ExitCode, SparkMissing
 from ferry.monitoring.runs import COPY_TASK
@@ -107,15 +107,15 @@ class CopyRecordsOperator(FerrySparkOperator):
         skip_without_work(COPY_TASK, self.planned)
         return request_of(self.flow, context).to_json()
 
-    def execute(self, context: Context) -> Any:
-        """Its XCom names the syncs that are not due, as of `leaving_out`."""
+    def execute(self, context: Context) -> None:
+        """At its end, the syncs that are not due are left out."""
         try:
             super().execute(context)
         except JobFailed as failure:
             if failure.exit_code is not ExitCode.UNREACHABLE:
                 sum_up(self.flow, context)
             raise
-        return leaving_out({"left_out": sum_up(self.flow, context)})
+        leave_out(sum_up(self.flow, context))
 
     # Only the OpenLineage provider calls these two. It is an extra, which their module imports.
     def get_openlineage_facets_on_start(self) -> Lineage | None:

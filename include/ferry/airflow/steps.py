@@ -12,8 +12,8 @@ from rich.console import Console
 
 from ferry.airflow.flows import FlowReference, flow_asset, flow_for_running, settings_of, sync_tasks
 from ferry.airflow.params import run_params
-from ferry.airflow.run_note import VERDICT
-from ferry.airflow.tasks import NOT_PLANNED, EarlierTaskFailed, emit, first_failure, leave, leaving_out, say, typed_retries
+from ferry.airflow.run_note import LEFT_OUT, VERDICT
+from ferry.airflow.tasks import NOT_PLANNED, EarlierTaskFailed, emit, first_failure, leave, leave_out, say, typed_retries
 from ferry.airflow.versions import AirflowFailException, AirflowSkipException
 from ferry.copying.request import RunRequest
 from ferry.errors import FerryError, count_of
@@ -81,7 +81,8 @@ def plan(flow: FlowReference) -> dict[str, Any]:
         "failed": document["failed"],
         "notices": list(planned.notices[:LISTED]),
     }
-    return leaving_out({**kept, "left_out": {**_without_work(kept), **undue}})
+    leave_out(_without_work(kept) | undue, kept)
+    return kept
 
 
 def _without_work(planned: Mapping[str, Any]) -> dict[str, str]:
@@ -142,9 +143,7 @@ def sync(flow: FlowReference, name: str, planned: Mapping[str, Any] | None) -> d
     return outcome.document(LISTED)
 
 
-def report(
-    flow: FlowReference, planned: Mapping[str, Any] | None, prepared: Mapping[str, Any] | None, copied: Mapping[str, Any] | None
-) -> dict[str, Any]:
+def report(flow: FlowReference, planned: Mapping[str, Any] | None, prepared: Mapping[str, Any] | None) -> dict[str, Any]:
     """Report the run: a table in the log, the document as XCom, counts in the asset's event. Fails with the worst problem of the run."""
     if planned is None or (prepared is None and planned["needs_preparation"]):
         raise _stopped_early(flow)
@@ -157,7 +156,8 @@ def report(
             if UNFINISHED in found.failed and (left := first_failure([COPY_TASK])):
                 found = replace(found, failed=(_failure_of_the_run(left),))
             if found.taken_over is None:
-                left_out = ((copied or {}) if planned["needs_copy"] else planned).get("left_out", {})
+                decided = COPY_TASK if planned["needs_copy"] else PLAN_TASK
+                left_out = context["ti"].xcom_pull(task_ids=decided, key=LEFT_OUT) or {}
                 found = with_absent_syncs(found, sync_tasks(settings), left_out)
             _show(report_parts(found))
             done = [sync_line(outcome) for outcome in found.syncs.values() if not outcome["left_out"]]

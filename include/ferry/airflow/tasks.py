@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import get_current_context
 
 from ferry.airflow.page_docs import linked
-from ferry.airflow.run_note import FAILURE
+from ferry.airflow.run_note import FAILURE, LEFT_OUT
 from ferry.airflow.versions import AirflowException, AirflowFailException, DownstreamTasksSkipped, Stats
 from ferry.config.flow import with_commands
 from ferry.errors import ExitCode, FerryError, RetryRule, all_errors, error_named
@@ -65,17 +65,17 @@ def leave(key: str, value: Callable[[Any], object]) -> None:
         log.debug("%s could not be kept: %s", key, type(trouble).__name__)
 
 
-def leaving_out(document: dict[str, Any]) -> dict[str, Any]:
-    """The XCom of a task. `left_out`: later tasks that have nothing to do, and why. Airflow skips them, and starts no process for them.
-
-    If there are any, this ends the task, as a success.
-    """
-    for task, why in document["left_out"].items():
+def leave_out(tasks: Mapping[str, str], result: Any = None) -> None:
+    """Have Airflow skip these later tasks (why, by task) without a process. If there are any, this ends the task. `result`: its XCom."""
+    if not tasks:
+        return
+    for task, why in tasks.items():
         say(f"{task} is skipped: {why}")
-    if document["left_out"]:
-        get_current_context()["ti"].xcom_push("return_value", document)  # Airflow does not push it after an exception
-        raise DownstreamTasksSkipped(tasks=list(document["left_out"]))  # type: ignore[no-untyped-call]  # it has no annotations
-    return document
+    push = get_current_context()["ti"].xcom_push
+    push(LEFT_OUT, dict(tasks))
+    if result:
+        push("return_value", result)  # Airflow does not do it after an exception, though this one means success
+    raise DownstreamTasksSkipped(tasks=list(tasks))  # type: ignore[no-untyped-call]  # it has no annotations
 
 
 def _leave_failure(flow: FlowReference, error: str, problem: str, next_step: str) -> str:
