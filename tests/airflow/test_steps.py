@@ -145,7 +145,7 @@ def test_after_a_run_that_was_taken_over_no_sync_is_started(monkeypatch: pytest.
     [
         ({}, 1, ["prepare_topics", "copy_records", "announce_topics", "sync_acls"]),
         ({}, 2, ["prepare_topics", "copy_records", "sync_acls"]),
-        ({"needs_preparation": True}, 1, ["copy_records", "announce_topics", "sync_acls"]),
+        ({"needs_preparation": True}, 1, ["announce_topics", "sync_acls"]),  # prepare_topics leaves out the copy
         ({"needs_copy": True}, 1, ["prepare_topics"]),
         ({"needs_copy": True, "needs_preparation": True}, 1, None),
         (
@@ -192,3 +192,19 @@ def test_a_task_without_work_that_has_a_process_skips_itself(step: Callable[[Flo
     """For example because somebody cleared it."""
     with pytest.raises(AirflowSkipException, match="dry run"):
         step(FLOW, {"dry_run": True, "needs_copy": False, "needs_preparation": False})
+
+
+@pytest.mark.parametrize("needs_copy", [True, False])
+def test_once_topics_are_prepared_a_copy_without_work_is_left_out(monkeypatch: pytest.MonkeyPatch, needs_copy: bool) -> None:
+    """Not before: the later tasks wait only for the copy."""
+    made = SimpleNamespace(refused=(), failed=(), document=lambda: {"created": ["A.orders"]})
+    left: dict[str, Any] = {}
+    monkeypatch.setattr(tasks, "get_current_context", lambda: {"ti": SimpleNamespace(xcom_push=left.__setitem__)})
+    monkeypatch.setattr(steps, "get_current_context", dict)
+    monkeypatch.setattr(steps, "request_of", lambda *_: None)
+    monkeypatch.setattr(steps, "flow_for_running", lambda _: None)
+    monkeypatch.setattr(steps, "open_run", lambda *_: nullcontext(SimpleNamespace(prepare=lambda **_: made)))
+    with nullcontext() if needs_copy else pytest.raises(DownstreamTasksSkipped):
+        assert steps.prepare(FLOW, {"dry_run": False, "needs_copy": needs_copy, "needs_preparation": True}) == made.document()
+    assert left.get("return_value") == (None if needs_copy else made.document())
+    assert list(left.get(LEFT_OUT, ())) == ([] if needs_copy else ["copy_records"])

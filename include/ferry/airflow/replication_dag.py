@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, Asset, AssetWatcher, BaseOperator, cross_downstream, dag, get_parsing_context, task
+from airflow.sdk import DAG, Asset, AssetWatcher, BaseOperator, dag, get_parsing_context, task
 
 from ferry.airflow import alerts, assets, flows, params, steps
 from ferry.airflow.dag_options import DagOptions
@@ -55,9 +55,8 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
         announced = body(assets.announce, ANNOUNCE_TASK, outlets=[assets.topics_alias(flow)], **late)(planned)
         limits = body(steps.check_limits, LIMITS_TASK, **late)(planned)
         reported = body(steps.report, REPORT_TASK, outlets=[flows.flow_asset(flow)], retries=0, **late)(planned, prepared)
-        prepared >> copied
-        # They wait for both, because the plan skips a copy at once. A flow may have no syncs: the report waits for the copy all the same.
-        cross_downstream([prepared, copied], [*synced, announced, limits, reported])
+        # A flow may have no syncs: the report waits for the copy all the same.
+        prepared >> copied >> [*synced, announced, limits, reported]
         synced >> reported
 
     return replicate()

@@ -81,7 +81,10 @@ def plan(flow: FlowReference) -> dict[str, Any]:
         "failed": document["failed"],
         "notices": list(planned.notices[:LISTED]),
     }
-    leave_out(_without_work(kept) | undue, kept)
+    left_out = _without_work(kept) | undue
+    if kept["needs_preparation"]:  # later tasks wait for the copy only, so prepare_topics leaves it out when the topics are there
+        left_out.pop(COPY_TASK, None)
+    leave_out(left_out, kept)
     return kept
 
 
@@ -121,7 +124,9 @@ def prepare(flow: FlowReference, planned: Mapping[str, Any]) -> dict[str, Any]:
         say(f"without {skipped.what}: {skipped.reason}")
     for failure in changes.failed:
         say(f"remote topic {failure.remote_topic} of {failure.topic}: {failure.problem}")
-    return changes.document()
+    document, why = changes.document(), _without_work(planned).get(COPY_TASK)
+    leave_out({COPY_TASK: why} if why else {}, document)
+    return document
 
 
 def sync(flow: FlowReference, name: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
