@@ -25,7 +25,7 @@ class Played:
 
     def __init__(self, *_: object) -> None:
         self.taken_over = lambda: self.by
-        self.plan = SimpleNamespace(needs_copy=True)
+        self.plan = SimpleNamespace(needs_copy=True, is_small=False)
 
     def __enter__(self) -> Self:
         return self

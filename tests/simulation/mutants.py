@@ -166,6 +166,15 @@ MUTANTS = (
         ("        self.confirm()\n        pairs = self._identities(lanes)\n", "        pairs = self._identities(lanes)\n"),
     ),
     _of(
+        "proof-without-an-end",
+        "a proof ends what is open before it asks for the next epoch",
+        COORDINATION,
+        (
+            "return await self.init(await self.end(identity, committed=False, transactions_v2=transactions_v2))",
+            "return await self.init(identity)",
+        ),
+    ),
+    _of(
         "run-without-condition",
         "the run id is proven with the pair that the run holds",
         FENCING,

@@ -16,12 +16,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from kafka.protocol.producer import InitProducerIdRequest
+from kafka.protocol.producer import EndTxnRequest, InitProducerIdRequest
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.faults import LONGEST_LAG, OF_BROKERS, OF_PROCESSES, USUAL, Act, Fault, Faults
 from tests.simulation.ferry_in_a_world import entered, flows_between, run_flow
 from tests.simulation.oracles import Copy, committed, log_of, receipts, translated, violations, wanted
 from tests.simulation.processes import Process
+from tests.simulation.proofs import SOON, Proofs
 from tests.simulation.reading import let_read, misplaced, unequal, unseen, verified
 from tests.simulation.reading import translated as grouped
 from tests.simulation.releases import Release
@@ -53,8 +54,6 @@ BOTH = (
 )
 # How long to wait for markers before the next look, in seconds.
 UNMARKED = 0.05
-# Of two requests that are sent within this time, in seconds, either may be the first at the broker.
-SOON = 0.01
 # One seed of so many is read at the end, which takes longer than the oracles.
 READ_EVERY = 10
 # A run that nothing holds up learns so soon that another one has taken the flow.
@@ -131,6 +130,7 @@ class Play:
         self._holder = "", 0.0  # who asked for the flow's id last, and when
         self._tried_again: list[str] = []  # what runs say about lanes that they have lost
         self._unsure: set[str] = set()  # processes with a request for an id that came late, or had no answer
+        self._proofs = Proofs()
         self._follow: set[str] = set()  # processes that may take the flow again
         self._tries: dict[str, list[Process]] = {}  # processes by run id
         self.started: set[str] = set()  # names of processes
@@ -140,8 +140,10 @@ class Play:
         fate = self.faults.fate(who, request)
         if fate is Fate.WHOLE and who.startswith("run") and not self.faults.over:
             fate = self._mishap(who, request)
-        if isinstance(request, InitProducerIdRequest):
+        if isinstance(request, InitProducerIdRequest | EndTxnRequest):
             way = next(one for one in self.ways if who in one.started)
+            way._proofs.note(who, request, fate, self.world.now, way._holder)
+        if isinstance(request, InitProducerIdRequest):
             way._note_taking(who, request)
             way._unsure |= {who} if fate is not Fate.WHOLE else set()
         return fate
@@ -332,12 +334,15 @@ class Play:
         return any(one.who in tries and 3_600_000 * one.hours > self.flow.open_transaction_warn_ms for one in self.faults.happened)
 
     def _may_be_lost(self, name: str) -> bool:
-        """Whether a transaction of this process may have timed out, or an answer to a request for an id may be lost."""
+        """Whether a transaction of this process may have timed out, an answer to a request for an id may be lost, or an older process that
+        stood still may have fenced it."""
         stood = any(one.who == name and one.act in OF_PROCESSES for one in self.faults.happened)
         failed = any(
             one.act in OF_BROKERS or (one.act is Act.CRASH and not one.request.startswith("EndTxn")) for one in self.faults.happened
         )
-        return stood or failed or bool(self.scenario.mishaps)
+        fences = not self.target.state.bumps or self.target.state.fences_twice
+        disturbed = fences and self._proofs.may_have_fenced(name, self._took[name])
+        return stood or failed or disturbed or bool(self.scenario.mishaps)
 
     def _wait(self, process: Process, seconds: float) -> None:
         """Until the process has ended, was killed or stands still, or for so long."""

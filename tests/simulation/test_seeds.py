@@ -163,6 +163,20 @@ def test_a_run_that_its_own_late_request_fences_says_so_and_may_be_tried_again()
     assert told == {"ends: FenceLost", "reports 3 records, DONE"}
 
 
+@pytest.mark.parametrize(("act", "request_", "nth"), [(Act.FREEZE_AFTER, "EndTxn abort run", 1), (Act.FREEZE, "InitProducerId run", 2)])
+def test_a_run_that_stood_still_in_a_proof_may_fence_the_next_one(act: Act, request_: str, nth: int) -> None:
+    """It is refused, but the broker aborts the transaction that the other one has open. Nobody is to blame."""
+    told = set()
+    for milliseconds in range(66, 78, 2):
+        fault = Fault(act, "run-0", request_, nth, seconds=milliseconds / 1_000)
+        rounds = (Round(0, Kind.BOUNDED, (), beside=0.1), Round(1, Kind.BOUNDED, ()))
+        outcome = play(Scenario(1, rounds, (fault,), partitions=1, transaction_version=1))
+        assert (outcome.problems, outcome.happened) == ([], [fault])
+        told.add(_reported(outcome, "run-1").split(": cluster")[0])
+        assert "ends: Superseded" in _reported(outcome, "run-0")
+    assert told == {"ends: FenceLost", "reports 0 records, DONE"}
+
+
 def test_what_the_source_deletes_is_a_loss() -> None:
     """The first run has copied; then records expire before the second run reads them."""
     fault = Fault(Act.EXPIRE, "run-1", "InitProducerId run", 1, cluster="source", place=3)
@@ -175,6 +189,15 @@ def test_what_a_plan_saw_while_another_run_copied_is_no_failure() -> None:
     """The first run has made the topics when it stands still. The second one stands still when it has read the state, before it reads where
     the remote topic ends; meanwhile the third one copies."""
     faults = (Fault(Act.FREEZE_AFTER, "run-0", "Fetch", 1, seconds=60.0), Fault(Act.FREEZE_AFTER, "run-1", "Fetch", 1, seconds=1.9))
+    outcome = play(Scenario(5, (_round(0), _round(1, 1), _round(2, 4)), faults, partitions=1))
+    assert (outcome.problems, len(outcome.happened)) == ([], 2)
+    assert any("run-1 reports 0 records, DONE" in line for line in outcome.world.lines())
+
+
+def test_a_topic_that_a_plan_did_not_see_yet_was_not_deleted() -> None:
+    """The first run has made only the flow's own topics when it is killed. The second one stands still when it has asked for the topics,
+    before it reads the state; meanwhile the third one makes the remote topic and copies."""
+    faults = (Fault(Act.KILL, "run-0", "DescribeConfigs", 3), Fault(Act.FREEZE_AFTER, "run-1", "Metadata", 4, seconds=1.9))
     outcome = play(Scenario(5, (_round(0), _round(1, 1), _round(2, 4)), faults, partitions=1))
     assert (outcome.problems, len(outcome.happened)) == ([], 2)
     assert any("run-1 reports 0 records, DONE" in line for line in outcome.world.lines())

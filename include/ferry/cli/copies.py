@@ -20,10 +20,13 @@ from ferry.pipeline.tables import plan_parts, report_parts, sync_line, sync_part
 from ferry.syncs.names import SyncName
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ferry.config import Flow
     from ferry.ledger.run_report import RunReport
     from ferry.ledger.sync_outcome import Measurement
     from ferry.pipeline.run import Run
+    from ferry.pipeline.run_plan import RunPlan
     from ferry.syncs.topics import TopicChanges
 
 # A run shows at most this many notices of its plan; ferry plan shows all.
@@ -84,7 +87,7 @@ def plan(
         # A person waits for this. A run itself has more patience with a cluster whose brokers are being restarted.
         run.opened.first_contact()
         planned = run.plan
-    answer(planned.document(), plan_parts(planned), as_json=as_json)
+    answer(planned.document(), chain(plan_parts(planned), _how_copied(planned)), as_json=as_json)
     raise typer.Exit(ExitCode.PARTLY_FAILED if planned.failed else ExitCode.DONE)
 
 
@@ -130,7 +133,8 @@ def carry_out(
     measured: list[Measurement] = []
     began = time_ns()
     with open_run(flow, replace(request, watched=is_watched() and not as_json)) as run:
-        master = master or f"local[{'*' if flow.tasks_max is None else flow.tasks_max}]"
+        if master is None:
+            master = INLINE if run.plan.is_small else f"local[{'*' if flow.tasks_max is None else flow.tasks_max}]"
         if run.plan.needs_copy and master != INLINE:
             from ferry.spark.submit import check_master
 
@@ -151,6 +155,12 @@ def carry_out(
     complaints = (complaint(problem.named) for problem in outcome.problems())
     answer(outcome.document(), chain(report_parts(outcome), complaints), as_json=as_json, report=report_file)
     raise typer.Exit(worst_exit_code(codes))
+
+
+def _how_copied(planned: RunPlan) -> Iterator[str]:
+    if planned.needs_copy:
+        small, limit = planned.is_small, f"{planned.spark_offsets:,} offsets (ferry.spark.offsets)"
+        yield f"fewer than {limit}: ferry run copies them in its own process" if small else f"at least {limit}: Spark copies them"
 
 
 def _warn(run: Run) -> None:

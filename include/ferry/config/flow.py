@@ -74,6 +74,7 @@ class Flow:
     schedule: str | None = read_from("ferry.schedule")
     watch_seconds: int = read_from("ferry.watch.seconds")
     spark_connection: str = read_from("ferry.spark.connection")
+    spark_offsets: int = read_from("ferry.spark.offsets")
     compression_type: str = read_from("ferry.compression.type")
     transaction_bytes: int = read_from("ferry.transaction.mb")
     transaction_seconds: int = read_from("ferry.transaction.seconds")

@@ -194,7 +194,7 @@ class FencedWriter:
             return self._client.run(coroutine, *arguments)
         except Fenced as problem:
             if self._client.run(self._coordinator.is_own):
-                why = "a request of this process, to which no answer came, was read late, or a transaction timed out"
+                why = "a request of this process or of an older run was read late, or a transaction timed out"
                 raise FenceLost(
                     f"cluster {self._connection.alias}: nobody else has taken {self._name}, but it was fenced: {why}"
                 ) from problem

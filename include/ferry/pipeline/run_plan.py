@@ -1,6 +1,6 @@
 """The plan of one run: what it would copy, which remote topics it would make, and what is in its way. Writes nothing."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,7 +19,7 @@ from ferry.copying.last_stable_lag import last_stable_lags, overdue
 from ferry.copying.partition_plan import PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
-from ferry.errors import ConfigError, FerryError, PositionDisagrees, SourceTruncated, count_of
+from ferry.errors import ConfigError, FerryError, PositionDisagrees, SourceTruncated, TargetRecreated, count_of
 from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.runs_topic import since_last_run
@@ -33,7 +33,7 @@ PLAN_VERSION = 1
 KEYLESS = "set cleanup.policy=delete on the remote topic until they are copied, or leave them out: ferry.abort.on.send.failure=false"
 # For a look at the first record of new compacted topics: a leader that hangs must not hold up the plan.
 LOOK_SECONDS = 5.0
-_SEEMS_SO_WHILE_A_RUN_COMMITS = frozenset({PositionDisagrees.__name__, SourceTruncated.__name__})
+_SEEMS_SO_WHILE_A_RUN_COMMITS = frozenset({PositionDisagrees.__name__, SourceTruncated.__name__, TargetRecreated.__name__})
 # Longer than a commit takes.
 SECOND_LOOK_SECONDS = 2.0
 
@@ -53,6 +53,7 @@ class RunPlan:
     last_stable_lags: tuple[LastStableLag, ...] = ()
     internal_topics_missing: bool = False
     follows: bool = False
+    spark_offsets: int = 0
     few_replicas: tuple[FewReplicas, ...] = ()
     wrong_topics: tuple[WrongTopic, ...] = ()
     differences: tuple[ConfigDifference, ...] = ()
@@ -81,8 +82,15 @@ class RunPlan:
         Every run leaves a heartbeat at the source for the next one; the lanes take such a handful along in the driver's process. A run that
         follows waits for records, and for topics if there are none yet.
         """
-        copied = (plan for plan in self.partitions if plan.failure is None and plan.facts.topic not in self.heartbeats)
-        return self.follows or any(plan.segments for plan in copied)
+        return self.follows or any(plan.segments for plan in self._copied())
+
+    @property
+    def is_small(self) -> bool:
+        """Whether one process copies this sooner than Spark starts: few offsets, in a run that does not follow."""
+        return not self.follows and sum(plan.offsets for plan in self._copied()) < self.spark_offsets
+
+    def _copied(self) -> Iterator[PartitionPlan]:
+        return (plan for plan in self.partitions if plan.failure is None and plan.facts.topic not in self.heartbeats)
 
     @property
     def needs_preparation(self) -> bool:
@@ -97,6 +105,7 @@ class RunPlan:
             "run_id": self.request.run_id,
             "bound": self.request.bound,
             "needs_copy": self.needs_copy,
+            "is_small": self.is_small,
             "topics": self.topics.document(),
             "partitions": [_planned(plan) for plan in self.partitions if plan.failure is None],
             "skipped": [vars(skipped) for skipped in self.skipped],
@@ -112,6 +121,7 @@ class RunPlan:
 def waited_for_second_look(opened: OpenFlow, failures: Iterable[PartitionFailure]) -> bool:
     """Whether these may only seem so while a run commits: then the head, the group and the end of a partition differ for a moment.
 
+    Or its first commit came after the snapshot had asked for the topics, and before it read the state: then a remote topic seems deleted.
     Or while a broker that the others have lost goes on as leader of Ferry's own topics: then its state is old. If so, this function waits
     longer than a commit takes, and until each transaction of now has its markers in the state topic and in the group. It asks two brokers
     for the leaders, and `opened` forgets what it has read.
@@ -164,6 +174,7 @@ def _plan(opened: OpenFlow, request: RunRequest) -> RunPlan:
         last_stable_lags=behind,
         internal_topics_missing=not own_topics(flow).keys() <= seen.target_topics.keys(),
         follows=request.follow_until is not None and flow.copies,
+        spark_offsets=flow.spark_offsets,
         few_replicas=few,
         wrong_topics=wrong,
         differences=(*topics.differences, *differences),

@@ -13,8 +13,9 @@ from ferry.cache import cache_directory
 
 LOOPBACK = "127.0.0.1"
 # For the driver, which only schedules, and for spark-submit's launcher, a JVM that only builds the driver's command line. With a serial
-# collector and no optimising compiler the driver starts a second sooner, with a third less CPU time.
-JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+# collector and no optimising compiler the driver starts a second sooner, with a third less CPU time. With a small first heap it uses again
+# what it has freed, instead of more and more of a heap that begins with a 64th of the machine's memory: 50 MiB less.
+JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xms48m -Xmn16m"
 # Hides warnings: about an archive that does not fit, and about the many classes of Spark that cannot be archived.
 QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 

@@ -153,7 +153,7 @@ class Coordinator:
 
         It does not use init alone, for two reasons. On init the broker aborts an open transaction even for a pair that it then refuses, so
         a superseded holder would disturb its successor. And before KIP-890 it fences the holder whose transaction it aborts. EndTxn does
-        neither.
+        neither. (A process that stands still between the two may do both.)
         """
         try:
             return await self.init(await self.end(identity, committed=False, transactions_v2=transactions_v2))
