@@ -247,7 +247,8 @@ class SimulatedCluster:
         broker = self.state.brokers[node]
         return not broker.up or broker.image is not None
 
-    def _lacks(self, node: int, partition: Partition) -> bool:
+    def lacks(self, node: int, partition: Partition) -> bool:
+        """Whether the broker is gone for the others, or its disk with this replica."""
         return self._is_gone(node) or node in partition.offline
 
     def _partitions(self) -> Iterable[Partition]:
@@ -256,7 +257,7 @@ class SimulatedCluster:
     def _replace(self, node: int) -> bool:
         """The controller notices that the broker, or one of its disks, is gone."""
         for partition in self._partitions():
-            if node not in partition.logs or not self._lacks(node, partition):
+            if node not in partition.logs or not self.lacks(node, partition):
                 continue
             if partition.led.leader == node:
                 self._elect_another(partition, node)
@@ -264,7 +265,7 @@ class SimulatedCluster:
         return True
 
     def _elect_another(self, partition: Partition, node: int) -> None:
-        there = [other for other in partition.replicas if other != node and not self._lacks(other, partition)]
+        there = [other for other in partition.replicas if other != node and not self.lacks(other, partition)]
         clean = [other for other in there if other in partition.led.in_sync]
         unclean = there if self.state.topics[partition.topic].elects_unclean else []
         self.elect(partition, next(iter(clean or unclean), NO_LEADER))

@@ -268,7 +268,7 @@ class Faults:
     def _move(self, cluster: SimulatedCluster, place: int) -> None:
         """The other leaders are in sync, but perhaps not up to the last batch."""
         for part in self._chosen(cluster, place):
-            there = [node for node in part.led.in_sync if node != part.led.leader and self._is_there(cluster, node)]
+            there = [node for node in part.led.in_sync if node != part.led.leader and not cluster.lacks(node, part)]
             if there:
                 leader = there[place % len(there)]
                 part.waiting.discard(leader)
@@ -295,14 +295,15 @@ class Faults:
         self._world.after(min(seconds, LONGEST_LAG), lambda: self._end_lag(cluster, parts, place))
 
     def _end_lag(self, cluster: SimulatedCluster, parts: list[Partition], place: int) -> None:
-        """The followers copy what is missing; or one of them leads from now on, with or without the last batches."""
+        """The followers copy what is missing; or one of them that is in sync leads from now on, with or without the last batches."""
         for number, part in enumerate(parts, place):
-            followers = [node for node in part.replicas if node in part.waiting and self._is_there(cluster, node)]
-            if followers and number % 2 and part.led.leader != NO_LEADER:
+            followers = [node for node in part.replicas if node in part.waiting and not cluster.lacks(node, part)]
+            heir = next((node for node in followers if node in part.led.in_sync), None)
+            if heir is not None and number % 2 and part.led.leader != NO_LEADER:
                 if number % 4 == 1:
-                    part.catch_up(followers[0])
-                part.waiting.discard(followers[0])
-                cluster.elect(part, followers[0])
+                    part.catch_up(heir)
+                part.waiting.discard(heir)
+                cluster.elect(part, heir)
             for node in followers:
                 part.catch_up(node)
         cluster.state.look_at_parked()
@@ -317,12 +318,12 @@ class Faults:
         self._world.after(seconds, lambda: self._give_leaders(cluster))
 
     def _give_leaders(self, cluster: SimulatedCluster) -> None:
-        for one in [one for one in self._leaderless if one[0] is cluster and self._is_there(cluster, one[2])]:
+        for one in [one for one in self._leaderless if one[0] is cluster and not cluster.lacks(one[2], one[1])]:
             self._leaderless.remove(one)
             _, part, leader = one
             if part.led.leader == NO_LEADER:
                 cluster.elect(part, leader)
-            for node in [node for node in part.waiting if self._is_there(cluster, node)]:
+            for node in [node for node in part.waiting if not cluster.lacks(node, part)]:
                 part.catch_up(node)  # a lag that ended while nobody led
 
     @staticmethod

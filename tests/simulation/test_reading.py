@@ -49,6 +49,15 @@ def test_a_changed_record_is_a_problem(what: str) -> None:
     assert "difference" in problem
 
 
+def test_a_changed_record_is_one_that_a_verify_compares() -> None:
+    """The first run stands still before it stores its position, and goes on after the second one, whose copies the receipts name. The first
+    two records are on the target twice, and no receipt names the last copy of them."""
+    fault = Fault(Act.FREEZE, "run-0", "OffsetCommit", 1, seconds=5.3)
+    rounds = (Round(0, Kind.BOUNDED, (Write(0, 2),)), Round(1, Kind.FOLLOWS, (), (Write(0, 1),), 1.0, seconds=4.1, beside=3.3))
+    outcome = play(Scenario(3 * READ_EVERY, rounds, (fault,), partitions=1, target_brokers=3, exactly_once=False))
+    assert (outcome.problems, outcome.happened) == ([], [fault])
+
+
 class _Chooses:
     """The last record, and this change of it."""
 

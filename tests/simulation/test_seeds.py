@@ -117,6 +117,14 @@ def test_a_disk_that_is_full(brokers: int, place: int) -> None:
     assert any("KAFKA_STORAGE_ERROR" in line or "leader_id=-1" in line or "error_code=56" in line for line in outcome.world.lines())
 
 
+def test_a_replica_on_a_disk_that_is_full_is_no_new_leader() -> None:
+    """It lacks what was committed since. The state topic has one there when its leader is replaced."""
+    full = Fault(Act.DISK, "run-0", "EndTxn commit run", 1, seconds=50.0, place=0)
+    faults = (full, Fault(Act.LAG, "run-1", "Produce lane", 1, seconds=25.0, place=9))
+    outcome = play(Scenario(0, (_round(0, 3), _round(1, 2)), faults, target_brokers=3))
+    assert (outcome.problems, outcome.happened) == ([], list(faults))
+
+
 def test_a_broker_that_fails_answers_no_later_request_either() -> None:
     """Of the same connection. A client that got such an answer would wait for the earlier one for ever."""
     fault = Fault(Act.CRASH, "run-0", "InitProducerId lane", 1)

@@ -44,8 +44,7 @@ class UncleanElections:
         cluster, _ = self._behind.pop(part.key, (None, None))
         if cluster is None:
             return
-        brokers = cluster.state.brokers
-        there = [node for node in part.replicas if brokers[node].up and brokers[node].image is None]
+        there = [node for node in part.replicas if not cluster.lacks(node, part)]
         others = [node for node in there if node in part.waiting and node != part.led.leader]
         if others:
             before, end = committed(part), log_of(part).end
@@ -68,5 +67,5 @@ class UncleanElections:
     def heal(self) -> None:
         """Those that are behind copy what is missing."""
         for cluster, part in self._behind.values():
-            self._follow(cluster, part, [node for node in part.replicas if cluster.state.brokers[node].up])
+            self._follow(cluster, part, [node for node in part.replicas if not cluster.lacks(node, part)])
         self._behind.clear()
