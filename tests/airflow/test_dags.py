@@ -6,6 +6,8 @@ import copy
 import json
 import re
 import socket
+import subprocess
+import sys
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -92,6 +94,43 @@ def test_the_tasks_and_their_order(bag: DagBag) -> None:
     assert (report.retries, report.trigger_rule) == (0, "all_done")
     assert all(dag.get_task(name).retries == 3 for name in TASKS[:3])
     assert [asset.name for asset in report.outlets] == ["ferry.A.B"]
+
+
+def test_topics_that_need_no_change_are_skipped_and_stop_no_copy(bag: DagBag) -> None:
+    assert bag.dags["ferry.A.B"].get_task("copy_records").trigger_rule == "none_failed"
+
+
+PARSED = """
+import json, sys
+from airflow.sdk.definitions._internal.dag_parsing_context import _airflow_parsing_context_manager as of_task
+with of_task(dag_id=sys.argv[1], task_id=sys.argv[2]):
+    from ferry.airflow.dags import flows
+    tasks = {dag.dag_id: {task.task_id: task.task_type for task in dag.tasks} for dag in flows()}
+slow = ("airflow.providers.apache.spark.operators", "openlineage", "ferry.airflow.recovering", "ferry.airflow.verify_dag")
+print(json.dumps([tasks, [name for name in slow if name in sys.modules]]))
+"""
+SPARK, RECOVERY, VERIFY = "airflow.providers.apache.spark.operators", "ferry.airflow.recovering", "ferry.airflow.verify_dag"
+FOR_PEOPLE = {f"ferry.B.A.{command}" for command in ("verify", "failover", "failback", "cutover")}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("dag_id", "task_id", "made", "slow"),
+    [
+        ("ferry.A.B", "plan_run", {"ferry.A.B"}, set()),
+        ("ferry.A.B", "copy_records", {"ferry.A.B"}, {SPARK}),
+        ("ferry.B.A.failback", "check_clusters", FOR_PEOPLE, {SPARK, RECOVERY, VERIFY}),
+    ],
+)
+def test_the_process_of_a_task_makes_few_dags(bag: DagBag, dag_id: str, task_id: str, made: set[str], slow: set[str]) -> None:
+    """The DAG has all its tasks. Of the replication's, only the process of the copy has the operator that submits to Spark."""
+    done = subprocess.run([sys.executable, "-c", PARSED, dag_id, task_id], capture_output=True, text=True, check=True)
+    dags, loaded = json.loads(done.stdout.splitlines()[-1])
+    assert (set(dags), set(loaded) - {"openlineage"}) == (made, slow)
+    assert set(dags[dag_id]) == set(bag.dags[dag_id].task_dict)
+    assert ("openlineage" in loaded) <= (SPARK in loaded)
+    if dag_id == "ferry.A.B":
+        assert dags[dag_id]["copy_records"] == ("CopyRecordsOperator" if task_id == "copy_records" else "BaseOperator")
 
 
 def test_the_bodies_of_tasks_can_be_copied(bag: DagBag) -> None:

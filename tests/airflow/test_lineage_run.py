@@ -106,7 +106,7 @@ def test_a_copy_that_is_killed_fails_with_what_it_had_copied(stage: Stage) -> No
     assert stage.counted(failed) == (stage.topic, remote, RECORDS, RECORDS, [(0, RECORDS // 2), (1, RECORDS // 2)])
 
 
-def test_a_copy_completes_with_counts_and_one_without_records_has_no_datasets(stage: Stage) -> None:
+def test_a_copy_completes_with_counts_and_one_without_records_sends_no_event(stage: Stage) -> None:
     assert stage.begin().wait(NEVER_SECONDS) == 0, stage.said()
     begun, completed = stage.events()
     remote = f"{stage.flow.source.alias}.{stage.topic}"
@@ -116,6 +116,4 @@ def test_a_copy_completes_with_counts_and_one_without_records_has_no_datasets(st
 
     before = len(stage.events())
     assert stage.begin().wait(NEVER_SECONDS) == 0, stage.said()
-    later = stage.events()[before:]
-    assert [event["eventType"] for event in later] == ["START", "COMPLETE"]
-    assert [event for event in later if event["inputs"] or event["outputs"]] == []
+    assert stage.events()[before:] == [], "no process started"

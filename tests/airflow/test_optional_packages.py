@@ -29,7 +29,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], ...]] = {
 SPARK_PROVIDER, STANDARD_PROVIDER = (names[0] for names in EXTRAS["airflow"])
 OTHERS = ("airflow.providers.fab", "airflow.providers.cncf")
 # What cannot be imported without it: only what makes DAGs, and what the OpenLineage provider calls.
-DAGS = {"dags", "recovering", "recovery_dags", "replication_dag", "spark_operators", "verify_dag"}
+DAGS = {"dags", "recovering", "recovery_dags", "spark_operators", "verify_dag"}
 LACKING = {
     SPARK_PROVIDER: DAGS,
     STANDARD_PROVIDER: {"recovery_dags"},

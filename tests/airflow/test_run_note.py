@@ -1,12 +1,14 @@
-"""The note of a DAG run, made from what its tasks left."""
+"""The notes of a DAG run and of its skipped tasks, made from what its tasks left."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from ferry.airflow.run_note import FAILURE, MOST_CHARACTERS, SIGNATURE, STOPPED, VERDICT, noted, reason_in
+from ferry.airflow.run_note import FAILURE, LEFT_OUT, MOST_CHARACTERS, SIGNATURE, STOPPED, VERDICT, note_skipped, noted, reason_in
 
 pytestmark = pytest.mark.airflow
 
@@ -88,3 +90,26 @@ def test_a_run_that_somebody_stopped_on_the_page_says_so() -> None:
     assert reason_in(stopped) == ("somebody stopped it on the Ferry page", "")
     assert reason_in(f"{STOPPED}, says a colleague") == ("", "")
     assert reason_in(noted(stopped, {("plan_run", FAILURE): failure("plan_run")})) == reason_in(stopped)
+
+
+@pytest.mark.parametrize(
+    ("state", "note", "later"),
+    [
+        ("skipped", None, "Skipped by Ferry: done 3 s ago"),
+        ("skipped", "Skipped by Ferry: done 9 s ago", "Skipped by Ferry: done 3 s ago"),
+        ("skipped", "a person's", "a person's"),
+        ("success", "Skipped by Ferry: done 9 s ago", ""),  # it was cleared, and ran
+        ("success", None, None),
+    ],
+)
+def test_a_task_that_was_left_out_says_why(state: str, note: str | None, later: str | None) -> None:
+    left = {("plan_run", LEFT_OUT): {"sync_acls": "done 3 s ago"}, ("check_limits", VERDICT): BEHIND}
+    task: Any = SimpleNamespace(task_id="sync_acls", state=state, note=note)
+    note_skipped([task], left)
+    assert task.note == later
+
+
+def test_a_task_that_skipped_itself_has_a_log_and_gets_no_note() -> None:
+    task: Any = SimpleNamespace(task_id="sync_acls", state="skipped", note=None)
+    note_skipped([task], {("check_limits", VERDICT): BEHIND})
+    assert task.note is None

@@ -1,23 +1,41 @@
-"""What a step of a run does if another run has taken the flow over, and the last line of the log of a copy."""
+"""What a step does if another run has taken the flow over, which tasks a run leaves out, and the last line of the log of a copy."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException, DownstreamTasksSkipped
 
-from ferry.airflow import steps
+from ferry.airflow import assets, steps, tasks
 from ferry.airflow.flows import FlowReference
+from ferry.airflow.run_note import LEFT_OUT
 from ferry.airflow.spark_operators import CopyRecordsOperator, FerrySparkOperator
 from ferry.airflow.tasks import JobFailed
 from ferry.errors import ClusterUnreachable, ExitCode
 from ferry.ledger.run_report import PartitionFailure, RunReport
+from ferry.syncs.names import SyncName
 
 pytestmark = pytest.mark.airflow
+
+FLOW = FlowReference(Path("mm2.properties"), "A->B")
+SYNCS = {"sync_acls": "acls", "sync_groups": "groups"}
+SKIPPED = "sync_acls is skipped: done 3 s ago"
+
+
+class Undue:
+    """Of the syncs only the ACLs were done too short a time ago."""
+
+    def __init__(self, *_: object) -> None: ...
+
+    def not_due(self, name: SyncName, soon: float) -> str:
+        assert soon == steps.SOON_SECONDS
+        return "done 3 s ago" if name is SyncName.ACLS else ""
 
 
 @pytest.mark.parametrize(
@@ -47,15 +65,14 @@ def test_what_the_newer_run_does_is_skipped(monkeypatch: pytest.MonkeyPatch, ste
     monkeypatch.setattr(steps, "request_of", lambda *_: None)
     monkeypatch.setattr(steps, "flow_for_running", lambda _: SimpleNamespace())
     monkeypatch.setattr(steps, "open_run", TakenOver)
-    flow = FlowReference(Path("mm2.properties"), "A->B")
     with pytest.raises(AirflowException if why is None else AirflowSkipException, match=why or "it measures"):
-        steps.sync(flow, "groups", planned) if step == "sync" else steps.check_limits(flow, planned)
+        steps.sync(FLOW, "groups", planned) if step == "sync" else steps.check_limits(FLOW, planned)
 
 
 @pytest.mark.parametrize(
     ("code", "failed", "line"),
     [
-        (None, (), "0 records, 0 bytes in 2.0 s (0.0 MB/s, CPU 1.0 s), 0 partitions"),
+        (None, (), f"0 records, 0 bytes in 2.0 s (0.0 MB/s, CPU 1.0 s), 0 partitions\n{SKIPPED}"),
         (
             ExitCode.PARTLY_FAILED,
             (PartitionFailure("orders", 3, "TopicMissing", "gone"),),
@@ -75,7 +92,7 @@ def test_the_last_line_of_a_copy_says_what_was_copied_what_failed_and_what_is_le
     """It does not wait for a cluster for which the job has just waited in vain."""
 
     class Played:
-        opened = None
+        opened = flow = None
 
         def __init__(self, *_: object) -> None: ...
 
@@ -100,11 +117,94 @@ def test_the_last_line_of_a_copy_says_what_was_copied_what_failed_and_what_is_le
     monkeypatch.setattr(FerrySparkOperator, "execute", copies)
     monkeypatch.setattr(steps, "request_of", lambda *_: None)
     monkeypatch.setattr(steps, "flow_for_running", lambda _: SimpleNamespace())
+    monkeypatch.setattr(steps, "sync_tasks", lambda _: SYNCS)
+    monkeypatch.setattr(steps, "Syncs", Undue)
+    left: dict[str, Any] = {}
+    monkeypatch.setattr(tasks, "get_current_context", lambda: {"ti": SimpleNamespace(xcom_push=left.__setitem__)})
     monkeypatch.setattr(steps, "open_run", Played)
     monkeypatch.setattr(steps, "status_after_run", lambda *_: SimpleNamespace(lag=SimpleNamespace(records=1_234)))
-    task = CopyRecordsOperator(
-        task_id="copy_records", flow=FlowReference(Path("mm2.properties"), "A->B"), conn_id="spark_default", planned={}
-    )
-    with nullcontext() if code is None else pytest.raises(JobFailed):
+    task = CopyRecordsOperator(task_id="copy_records", flow=FLOW, conn_id="spark_default", planned={})
+    with pytest.raises(DownstreamTasksSkipped if code is None else JobFailed) as ended:
         task.execute({})
-    assert capsys.readouterr().out.partition("of Spark\n")[2].splitlines() == ([line] if line else [])
+    assert capsys.readouterr().out.partition("of Spark\n")[2].splitlines() == (line.splitlines() if line else [])
+    assert left.get(LEFT_OUT) == (None if code is not None else {"sync_acls": "done 3 s ago"})
+    assert getattr(ended.value, "tasks", ["sync_acls"]) == ["sync_acls"]
+
+
+def test_after_a_run_that_was_taken_over_no_sync_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = SimpleNamespace(report=lambda **_: RunReport("A->B", "run", "", "", "", taken_over="newer"), opened=None)
+    monkeypatch.setattr(steps, "request_of", lambda *_: None)
+    monkeypatch.setattr(steps, "flow_for_running", lambda _: SimpleNamespace())
+    monkeypatch.setattr(steps, "sync_tasks", lambda _: SYNCS)
+    monkeypatch.setattr(steps, "open_run", lambda *_: nullcontext(run))
+    assert steps.sum_up(FLOW, {}) == dict.fromkeys(SYNCS, steps.TAKEN_OVER)
+
+
+@pytest.mark.parametrize(
+    ("plan", "tries", "left_out"),
+    [
+        ({}, 1, ["prepare_topics", "copy_records", "announce_topics", "sync_acls"]),
+        ({}, 2, ["prepare_topics", "copy_records", "sync_acls"]),
+        ({"needs_preparation": True}, 1, ["announce_topics", "sync_acls"]),  # prepare_topics leaves out the copy
+        ({"needs_copy": True}, 1, ["prepare_topics"]),
+        ({"needs_copy": True, "needs_preparation": True}, 1, None),
+        (
+            {"needs_copy": True, "needs_preparation": True, "dry_run": True},
+            1,
+            ["prepare_topics", "copy_records", "announce_topics", "check_limits", "report_outcome", "sync_acls"],
+        ),
+    ],
+)
+def test_a_plan_leaves_out_the_tasks_that_have_nothing_to_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], plan: dict[str, bool], tries: int, left_out: list[str] | None
+) -> None:
+    """After a copy it is decided anew which syncs are due. If the whole run is tried again, an earlier try may have copied something."""
+    wanted = {"needs_copy": False, "needs_preparation": False, **plan}
+    dry_run = wanted.pop("dry_run", False)
+    planned = SimpleNamespace(**wanted, document=lambda: {"partitions": [], "failed": []}, partitions=(), notices=())
+    run = SimpleNamespace(plan=planned, flow=None, opened=None)
+    left: dict[str, Any] = {}
+    context = {"ti": SimpleNamespace(try_number=tries, xcom_push=left.__setitem__), "params": {"dry_run": dry_run}}
+    for module in (steps, tasks):
+        monkeypatch.setattr(module, "get_current_context", lambda: context)
+    monkeypatch.setattr(steps, "request_of", lambda *_: None)
+    monkeypatch.setattr(steps, "flow_for_running", lambda _: None)
+    monkeypatch.setattr(steps, "sync_tasks", lambda _: SYNCS)
+    monkeypatch.setattr(steps, "Syncs", Undue)
+    monkeypatch.setattr(steps, "plan_parts", lambda _: [])
+    monkeypatch.setattr(steps, "open_run", lambda *_: nullcontext(run))
+    if left_out is None:
+        assert steps.plan(FLOW)["needs_copy"]
+        assert left == {}
+        return
+    with pytest.raises(DownstreamTasksSkipped) as ended:
+        steps.plan(FLOW)
+    assert ended.value.tasks == left_out
+    document, reasons = left["return_value"], left[LEFT_OUT]
+    assert (document["needs_copy"], document["dry_run"]) == (wanted["needs_copy"] and not dry_run, dry_run)
+    said = capsys.readouterr().out.splitlines()
+    assert said == [f"{task} is skipped: {why}" for task, why in reasons.items()]
+    assert all(reasons.values())
+
+
+@pytest.mark.parametrize("step", [steps.prepare, steps.check_limits, assets.announce, lambda *of: steps.report(*of, None)])
+def test_a_task_without_work_that_has_a_process_skips_itself(step: Callable[[FlowReference, dict[str, bool]], object]) -> None:
+    """For example because somebody cleared it."""
+    with pytest.raises(AirflowSkipException, match="dry run"):
+        step(FLOW, {"dry_run": True, "needs_copy": False, "needs_preparation": False})
+
+
+@pytest.mark.parametrize("needs_copy", [True, False])
+def test_once_topics_are_prepared_a_copy_without_work_is_left_out(monkeypatch: pytest.MonkeyPatch, needs_copy: bool) -> None:
+    """Not before: the later tasks wait only for the copy."""
+    made = SimpleNamespace(refused=(), failed=(), document=lambda: {"created": ["A.orders"]})
+    left: dict[str, Any] = {}
+    monkeypatch.setattr(tasks, "get_current_context", lambda: {"ti": SimpleNamespace(xcom_push=left.__setitem__)})
+    monkeypatch.setattr(steps, "get_current_context", dict)
+    monkeypatch.setattr(steps, "request_of", lambda *_: None)
+    monkeypatch.setattr(steps, "flow_for_running", lambda _: None)
+    monkeypatch.setattr(steps, "open_run", lambda *_: nullcontext(SimpleNamespace(prepare=lambda **_: made)))
+    with nullcontext() if needs_copy else pytest.raises(DownstreamTasksSkipped):
+        assert steps.prepare(FLOW, {"dry_run": False, "needs_copy": needs_copy, "needs_preparation": True}) == made.document()
+    assert left.get("return_value") == (None if needs_copy else made.document())
+    assert list(left.get(LEFT_OUT, ())) == ([] if needs_copy else ["copy_records"])

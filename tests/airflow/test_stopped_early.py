@@ -58,6 +58,16 @@ def test_the_report_names_the_task_the_error_and_its_log(kept: list[RunReport]) 
     assert WRONG in report.failed[0].problem
 
 
+def test_topics_that_could_not_be_prepared_stop_the_run_too(kept: list[RunReport]) -> None:
+    """If they need no change, nothing is prepared, and the report goes on."""
+    planned = {"needs_preparation": True, "needs_copy": True, "dry_run": False}
+    with pytest.raises(EarlierTaskFailed):
+        steps.report(FLOW, planned, None)
+    with pytest.raises(AirflowSkipException):
+        steps.report(FLOW, {**planned, "needs_preparation": False, "dry_run": True}, None)
+    assert len(kept) == 1
+
+
 def test_a_dry_run_that_failed_writes_nothing(kept: list[RunReport]) -> None:
     steps.get_current_context()["params"] = {"dry_run": True}
     with pytest.raises(EarlierTaskFailed):

@@ -13,6 +13,7 @@ from ferry.clusters.net.partitions import TopicPartition
 from ferry.clusters.net.shared_connection import Asked
 from ferry.copying.request import RunRequest
 from ferry.errors import ClusterUnreachable
+from ferry.ledger.state import SyncDone
 from ferry.ledger.sync_outcome import SyncOutcome
 from ferry.pipeline import run as module
 from ferry.pipeline import syncs
@@ -107,6 +108,21 @@ def test_an_error_is_told_also_when_the_target_takes_nothing(target: Target) -> 
 def test_syncs_of_a_few_seconds_are_written_together(target: Target) -> None:
     assert len(list(target.run.sync(NAMES))) == len(NAMES)
     assert target.taken == [("runs", 3), ("state", 3)]
+
+
+@pytest.mark.parametrize(
+    ("age", "soon", "due"), [(539, 60.0, False), (541, 60.0, True), (541, 0.0, False), (601, 0.0, True), (-5, 60.0, True)]
+)
+def test_a_sync_that_will_be_due_soon_is_not_left_out(
+    monkeypatch: pytest.MonkeyPatch, target: Target, age: int, soon: float, due: bool
+) -> None:
+    done = {SyncName.ACLS.value: SyncDone(SyncName.ACLS.value, 1_000_000)}
+    monkeypatch.setattr(syncs, "ask_syncs_done", lambda _: Asked(lambda: done))
+    monkeypatch.setattr(syncs.clock, "time", lambda: 1_000.0 + age)
+    target.run.flow.setting = lambda *_: 600  # type: ignore[method-assign]
+    found = {name for name in NAMES if syncs.Syncs(target.run.opened).not_due(name, soon)}
+    assert found == (set() if due else {SyncName.ACLS})
+    assert target.taken == [], "it writes nothing"
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,14 @@ from airflow.sdk import Asset, AssetAlias, get_current_context
 
 from ferry.airflow.flows import FlowReference, dag_id, flow_for_running
 from ferry.airflow.open_alerts import tell
-from ferry.airflow.steps import request_of
-from ferry.airflow.tasks import NOT_PLANNED, say, typed_retries
+from ferry.airflow.steps import request_of, skip_without_work
+from ferry.airflow.tasks import say, typed_retries
 from ferry.airflow.versions import AirflowSkipException, extra_of_event
 from ferry.alerting.alert import Alert, AlertKind, Severity
 from ferry.config import Flow
 from ferry.config.settings import ASSETS_MAX
 from ferry.errors import count_of
+from ferry.monitoring.runs import ANNOUNCE_TASK
 from ferry.pipeline.refreshed import RefreshedTopic, read_refreshed
 
 
@@ -28,12 +29,8 @@ def topics_alias(flow: Flow) -> AssetAlias:
 
 def announce(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict[str, Any]:
     """Add an event for each remote topic to which the run appended records, even if other topics failed. Returns counts for the XCom."""
-    if planned is None:
-        raise AirflowSkipException(NOT_PLANNED)
+    planned = skip_without_work(ANNOUNCE_TASK, planned)
     context = get_current_context()
-    # If the whole run was cleared and planned anew, an earlier try may have copied what this plan no longer holds.
-    if not planned["needs_copy"] and (planned["dry_run"] or context["ti"].try_number <= 1):
-        raise AirflowSkipException("nothing was copied")
     with typed_retries(flow):
         settings = flow_for_running(flow)
         if not settings.alerts.assets_max:

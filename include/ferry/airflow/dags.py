@@ -4,7 +4,8 @@
 
     flows("/etc/ferry/mm2.properties")
 
-Airflow registers every DAG that is made while it parses a file, so nothing needs to be assigned.
+Airflow registers every DAG that is made while it parses a file, so nothing needs to be assigned. The process of a task parses the file too:
+there Ferry makes and imports little more than the task's DAG.
 """
 
 from __future__ import annotations
@@ -12,26 +13,24 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ferry.config.flow import named_configs
 from ferry.errors import ConfigError
 
 try:
+    import airflow.providers.apache.spark  # noqa: F401 - what Ferry uses of it loads slowly, and only some processes need it
+    from airflow.sdk import DAG, get_parsing_context
+
     from ferry.airflow.dag_options import DagOptions
-    from ferry.airflow.flows import flows_for_parsing
-    from ferry.airflow.recovery_params import COMMANDS
+    from ferry.airflow.flows import dag_id, flows_for_parsing
     from ferry.airflow.replication_dag import replication_dag
-    from ferry.airflow.verify_dag import verify_dag
     from ferry.airflow.versions import HAS_APPROVALS
 except ImportError as missing:
     raise ConfigError(
         f"Ferry's DAGs need Airflow and its Spark provider ({missing}): pip install 'kafka-ferry[airflow]', "
         "or apache-airflow-providers-apache-spark where Airflow is there"
     ) from missing
-
-if TYPE_CHECKING:
-    from airflow.sdk import DAG
 
 
 def flows(
@@ -57,15 +56,20 @@ def flows(
     given = {name: value for name, value in spark_tasks.items() if value is not None}
     options = DagOptions(tuple(tags), dict(default_args or {}), given)
     paths = named_configs() if config is None else (_directory_of_the_caller() / Path(config).expanduser(),)
-    dags: list[DAG] = []
+    dags, task_of = list[DAG](), get_parsing_context().dag_id
     for reference, flow in flows_for_parsing(paths):
-        dags.append(replication_dag(flow, reference, options))
-        if flow.copies:
-            dags.append(verify_dag(flow, reference, options))
-        if flow.copies and recovery and HAS_APPROVALS:
-            from ferry.airflow.recovery_dags import recovery_dag  # noqa: PLC0415 - needs approvals
+        name = dag_id(flow)
+        if task_of in {None, name}:
+            dags.append(replication_dag(flow, reference, options))
+        if flow.copies and (task_of is None or task_of.startswith(f"{name}.")):
+            from ferry.airflow.verify_dag import verify_dag  # noqa: PLC0415 - see the docstring of this module
 
-            dags += (recovery_dag(flow, reference, options, command) for command in COMMANDS)
+            dags.append(verify_dag(flow, reference, options))
+            if recovery and HAS_APPROVALS:
+                from ferry.airflow.recovery_dags import recovery_dag  # noqa: PLC0415 - likewise, and needs approvals
+                from ferry.airflow.recovery_params import COMMANDS  # noqa: PLC0415 - likewise
+
+                dags += (recovery_dag(flow, reference, options, command) for command in COMMANDS)
     return tuple(dags)
 
 

@@ -15,7 +15,7 @@ from ferry.airflow.connections import connection_fields
 from ferry.airflow.flows import FlowReference
 from ferry.airflow.recovery_params import CUTOVER, FAILOVER, options_of, recovery_given
 from ferry.airflow.spark_operators import FerrySparkOperator
-from ferry.airflow.steps import skip_unless_needed
+from ferry.airflow.steps import skip_without_work
 from ferry.airflow.tasks import EarlierTaskFailed, say, typed_retries
 from ferry.airflow.versions import AirflowSkipException
 from ferry.config import Flow, load_config
@@ -24,6 +24,7 @@ from ferry.copying.request import RunRequest
 from ferry.errors import RecoveryStopped, count_of
 from ferry.ledger.open_flow import OpenFlow, open_flow
 from ferry.ledger.run_report import RunReport
+from ferry.monitoring.runs import COPY_TASK
 from ferry.pipeline.report_reading import UNFINISHED
 from ferry.pipeline.run import Run, copied
 from ferry.pipeline.tables import Table
@@ -263,7 +264,7 @@ class RecoveryCopyOperator(FerrySparkOperator):
         self.command, self.what, self.planned = command, what, planned
 
     def request(self, context: Context) -> str:
-        skip_unless_needed(self.planned)
+        skip_without_work(COPY_TASK, self.planned)
         with asked_for(self.flow, self.command, context) as asked:
             return RunRequest(asked.copied(self.what).flow.name, asked.options.part(self.what)).to_json()
 

@@ -1,19 +1,22 @@
-"""The DAG that replicates one flow: plan, topics, copy, syncs, report."""
+"""The DAG that replicates one flow: plan, topics, copy, syncs, report.
+
+A task's process costs more than what most tasks do. So the plan names the tasks that have nothing to do, and Airflow skips these without a
+process. After a copy, its task does so for the syncs that are not due. A task that has a process, also a cleared one, decides again.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, Asset, AssetWatcher, dag, task
+from airflow.sdk import DAG, Asset, AssetWatcher, BaseOperator, dag, get_parsing_context, task
 
 from ferry.airflow import alerts, assets, flows, params, steps
 from ferry.airflow.dag_options import DagOptions
 from ferry.airflow.flows import FlowReference
-from ferry.airflow.spark_operators import CopyRecordsOperator
 from ferry.airflow.tasks import of_flow
 from ferry.airflow.versions import AssetOrTimeSchedule, CronDataIntervalTimetable
 from ferry.config import Flow
-from ferry.monitoring.runs import ANNOUNCE_TASK, COPY_TASK, REPORT_TASK
+from ferry.monitoring.runs import ANNOUNCE_TASK, COPY_TASK, LIMITS_TASK, PLAN_TASK, PREPARE_TASK, REPORT_TASK
 
 RETRY_SECONDS = 30
 
@@ -38,13 +41,19 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
             return task(task_id=task_id, multiple_outputs=False, **options)(of_flow(function, reference))
 
         late = {"trigger_rule": "all_done"}
-        planned = body(steps.plan, "plan_run")()
-        prepared = body(steps.prepare, "prepare_topics", max_active_tis_per_dag=1)(planned)
+        planned = body(steps.plan, PLAN_TASK)()
+        prepared = body(steps.prepare, PREPARE_TASK, max_active_tis_per_dag=1)(planned)
         spark = {"max_active_tis_per_dag": active, **options.of_spark_task(flow, reference)}
-        copied = CopyRecordsOperator(task_id=COPY_TASK, planned=planned, **spark)
+        if get_parsing_context().task_id in {None, COPY_TASK}:
+            from ferry.airflow.spark_operators import CopyRecordsOperator  # noqa: PLC0415 - loads slowly, and other tasks do not need it
+
+            # Not all_success: topics that need no change are skipped.
+            copied: BaseOperator = CopyRecordsOperator(task_id=COPY_TASK, planned=planned, trigger_rule="none_failed", **spark)
+        else:
+            copied = BaseOperator(task_id=COPY_TASK)
         synced = [body(steps.sync, task_id, **late)(name, planned) for task_id, name in flows.sync_tasks(flow).items()]
         announced = body(assets.announce, ANNOUNCE_TASK, outlets=[assets.topics_alias(flow)], **late)(planned)
-        limits = body(steps.check_limits, "check_limits", **late)(planned)
+        limits = body(steps.check_limits, LIMITS_TASK, **late)(planned)
         reported = body(steps.report, REPORT_TASK, outlets=[flows.flow_asset(flow)], retries=0, **late)(planned, prepared)
         # A flow may have no syncs: the report waits for the copy all the same.
         prepared >> copied >> [*synced, announced, limits, reported]

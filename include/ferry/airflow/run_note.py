@@ -1,4 +1,4 @@
-"""The note of a DAG run: why it failed and what to do, or how far the flow is behind after it.
+"""The note of a DAG run: why it failed and what to do, or how far the flow is behind after it. And notes of skipped tasks: why they were.
 
 Airflow lets no task write the note of its own run. So tasks leave their results as XComs, and a listener of Airflow's scheduler makes the
 note from them when the run has ended. A note that a person wrote, or that the run got when it started, stays behind Ferry's. Ferry's note
@@ -8,7 +8,7 @@ about an earlier try of the run does not stay. No error here stops the scheduler
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow.listeners import hookimpl
@@ -18,10 +18,15 @@ from ferry.monitoring.runs import REPORT_TASK
 
 if TYPE_CHECKING:
     from airflow.models.dagrun import DagRun
+    from airflow.models.taskinstance import TaskInstance
 
-# Keys of XComs. FAILURE: why a task failed (error, problem, next_step, url). VERDICT: one line about the flow after the run.
+# Keys of XComs. FAILURE: why a task failed (error, problem, next_step, url). VERDICT: one line about the flow after the run. LEFT_OUT: the
+# later tasks that have nothing to do, and why.
 FAILURE = "ferry_failure"
 VERDICT = "ferry_verdict"
+LEFT_OUT = "ferry_left_out"
+# So Ferry's note of a skipped task begins.
+SKIPPED = "Skipped by Ferry: "
 # Airflow's column holds no more.
 MOST_CHARACTERS = 1000
 # With fewer characters of its first line, a note says too little.
@@ -56,6 +61,15 @@ def noted(note: str, left: Mapping[tuple[str, str], Any]) -> str:
     return "\n\n".join(lines) + behind if lines else others  # Airflow shows Markdown
 
 
+def note_skipped(tasks: Iterable[TaskInstance], left: Mapping[tuple[str, str], Any]) -> None:
+    """Let tasks that were left out say why: they have no log. `left`: as of `noted`."""
+    reasons = {task: f"{SKIPPED}{why}" for (_, key), out in left.items() if key == LEFT_OUT for task, why in out.items()}
+    for task in tasks:
+        note, why = task.note or "", reasons.get(task.task_id, "") if task.state == "skipped" else ""
+        if why != note and (not note or note.startswith(SKIPPED)):  # notes of others stay
+            task.note = why
+
+
 def reason_in(note: str) -> tuple[str, str]:
     """Why the run failed, and the name of the error, from its note. No name if a person stopped the run, even if something failed before.
 
@@ -78,12 +92,15 @@ def on_dag_run_success(dag_run: DagRun, msg: str) -> None:  # noqa: ARG001 - Air
     if session is None:
         return
     found = select(XComModel).where(
-        XComModel.dag_id == dag_run.dag_id, XComModel.run_id == dag_run.run_id, XComModel.key.in_((FAILURE, VERDICT))
+        XComModel.dag_id == dag_run.dag_id, XComModel.run_id == dag_run.run_id, XComModel.key.in_((FAILURE, VERDICT, LEFT_OUT))
     )
     rows = session.scalars(found.order_by(XComModel.timestamp))
-    note = noted(dag_run.note or "", {(row.task_id, row.key): XComModel.deserialize_value(row) for row in rows})
+    left = {(row.task_id, row.key): XComModel.deserialize_value(row) for row in rows}
+    note = noted(dag_run.note or "", left)
     if note != (dag_run.note or ""):
         dag_run.note = note
+    if left:  # otherwise it is no run of Ferry's
+        note_skipped(dag_run.get_task_instances(session=session), left)
 
 
 on_dag_run_failed = on_dag_run_success

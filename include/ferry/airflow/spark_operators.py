@@ -19,10 +19,11 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import Connection, Context
 
 from ferry.airflow.flows import FlowReference
-from ferry.airflow.steps import request_of, say_sum, skip_unless_needed
-from ferry.airflow.tasks import JobFailed, failure_of_job, typed_retries
+from ferry.airflow.steps import request_of, skip_without_work, sum_up
+from ferry.airflow.tasks import JobFailed, failure_of_job, leave_out, typed_retries
 from ferry.airflow.versions import AirflowException, AirflowNotFoundException, is_there
 from ferry.errors import ExitCode, SparkMissing
+from ferry.monitoring.runs import COPY_TASK
 from ferry.spark.settings import ClassArchive, spark_conf, spark_environment
 from ferry.spark.submit import COPY_JOB, job_file, spark_home
 
@@ -93,7 +94,7 @@ class FerrySparkOperator(SparkSubmitOperator):
 
 
 class CopyRecordsOperator(FerrySparkOperator):
-    """Copies up to the run's bound; skipped when the plan says that there is nothing to copy."""
+    """Copies up to the run's bound."""
 
     job = COPY_JOB
     template_fields: Sequence[str] = ("planned",)
@@ -103,17 +104,18 @@ class CopyRecordsOperator(FerrySparkOperator):
         self.planned = planned
 
     def request(self, context: Context) -> str:
-        skip_unless_needed(self.planned)
+        skip_without_work(COPY_TASK, self.planned)
         return request_of(self.flow, context).to_json()
 
     def execute(self, context: Context) -> None:
+        """At its end, the syncs that are not due are left out."""
         try:
             super().execute(context)
         except JobFailed as failure:
             if failure.exit_code is not ExitCode.UNREACHABLE:
-                say_sum(self.flow, context)
+                sum_up(self.flow, context)
             raise
-        say_sum(self.flow, context)
+        leave_out(sum_up(self.flow, context))
 
     # Only the OpenLineage provider calls these two. It is an extra, which their module imports.
     def get_openlineage_facets_on_start(self) -> Lineage | None:

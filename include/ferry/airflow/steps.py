@@ -12,26 +12,31 @@ from rich.console import Console
 
 from ferry.airflow.flows import FlowReference, flow_asset, flow_for_running, settings_of, sync_tasks
 from ferry.airflow.params import run_params
-from ferry.airflow.run_note import VERDICT
-from ferry.airflow.tasks import NOT_PLANNED, EarlierTaskFailed, emit, first_failure, leave, say, typed_retries
+from ferry.airflow.run_note import LEFT_OUT, VERDICT
+from ferry.airflow.tasks import NOT_PLANNED, EarlierTaskFailed, emit, first_failure, leave, leave_out, say, typed_retries
 from ferry.airflow.versions import AirflowFailException, AirflowSkipException
 from ferry.copying.request import RunRequest
 from ferry.errors import FerryError, count_of
 from ferry.ledger.open_flow import open_flow
 from ferry.ledger.run_report import PartitionFailure, RunReport, time_now
-from ferry.ledger.sync_outcome import LISTED
+from ferry.ledger.sync_outcome import LISTED, SyncOutcome
 from ferry.monitoring.limits import limits_broken
 from ferry.monitoring.measurements import run_measurements, status_measurements
-from ferry.monitoring.runs import COPY_TASK
+from ferry.monitoring.runs import ANNOUNCE_TASK, COPY_TASK, LIMITS_TASK, PLAN_TASK, PREPARE_TASK, REPORT_TASK
 from ferry.monitoring.status import status_after_run
 from ferry.monitoring.verdict import verdict_of
 from ferry.pipeline.drawn_tables import draw
 from ferry.pipeline.report_reading import UNFINISHED, keep_lag, keep_run
-from ferry.pipeline.run import open_run
+from ferry.pipeline.run import Run, open_run
+from ferry.pipeline.syncs import Syncs
 from ferry.pipeline.tables import Table, plan_parts, report_parts, sum_line, sync_line, sync_parts
 from ferry.syncs.names import SyncName
 
 LOG_WIDTH = 160
+# A sync that will be due so soon gets its task, which decides when it runs. Otherwise a run a minute would do a sync of 60 s in every other
+# run: this run did it some seconds after its plan, so the next plan comes too early.
+SOON_SECONDS = 60.0
+TAKEN_OVER = "another run has taken the flow over, and does this"
 
 
 def request_of(flow: FlowReference, context: Mapping[str, Any]) -> RunRequest:
@@ -54,42 +59,74 @@ def request_of(flow: FlowReference, context: Mapping[str, Any]) -> RunRequest:
 
 
 def plan(flow: FlowReference) -> dict[str, Any]:
-    """Plan the run: the plan in the log, what later tasks need as XCom."""
+    """Plan the run: the plan in the log, what later tasks need as XCom. The tasks that have nothing to do are left out."""
     context = get_current_context()
     with typed_retries(flow):
         dry_run = run_params(context).dry_run
         with open_run(flow_for_running(flow), request_of(flow, context)) as run:
             planned = run.plan
+            needs_copy = planned.needs_copy and not dry_run
+            undue = {} if needs_copy else _undue(run)  # a copy may take long: at its end it is decided which syncs are due
     document = planned.document()
     _show(plan_parts(planned))
     topics = {(partition.facts.topic, partition.facts.remote_topic) for partition in planned.partitions if partition.segments}
     # Airflow keeps the XCom of each run, so it must be small: the partitions are in the log.
-    return {
-        "needs_copy": planned.needs_copy and not dry_run,
+    kept = {
+        "needs_copy": needs_copy,
         "needs_preparation": planned.needs_preparation and not dry_run,
         "offsets": sum(entry["offsets"] for entry in document["partitions"]),
         "topics": [list(pair) for pair in sorted(topics)[:LISTED]],
         "dry_run": dry_run,
+        "again": context["ti"].try_number > 1,
         "failed": document["failed"],
         "notices": list(planned.notices[:LISTED]),
     }
+    left_out = _without_work(kept) | undue
+    if kept["needs_preparation"]:  # later tasks wait for the copy only, so prepare_topics leaves it out when the topics are there
+        left_out.pop(COPY_TASK, None)
+    leave_out(left_out, kept)
+    return kept
+
+
+def _without_work(planned: Mapping[str, Any]) -> dict[str, str]:
+    """The tasks that have nothing to do in a run that is planned so (XCom of `plan`), and why. Syncs are not among them."""
+    if planned["dry_run"]:
+        tasks = dict.fromkeys((PREPARE_TASK, COPY_TASK, ANNOUNCE_TASK, LIMITS_TASK), "dry run: nothing is copied")
+        return {**tasks, REPORT_TASK: "dry run: see the plan in the log of plan_run"}
+    found = {} if planned.get("needs_preparation") else {PREPARE_TASK: "remote topics need no change"}
+    if not planned["needs_copy"]:
+        found[COPY_TASK] = "nothing to copy: Spark is not started"
+        if not planned.get("again"):  # else an earlier try of the whole run may have copied
+            found[ANNOUNCE_TASK] = "nothing was copied"
+    return found
+
+
+def skip_without_work(task: str, planned: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """AirflowSkipException if this task has nothing to do, although it has a process, for example because somebody cleared it."""
+    if planned is None:
+        raise AirflowSkipException(NOT_PLANNED)
+    if why := _without_work(planned).get(task):
+        raise AirflowSkipException(why)
+    return planned
+
+
+def _undue(run: Run) -> dict[str, str]:
+    """The tasks of syncs that are not due, and why."""
+    syncs = Syncs(run.opened)
+    return {task: why for task, name in sync_tasks(run.flow).items() if (why := syncs.not_due(SyncName(name), SOON_SECONDS))}
 
 
 def prepare(flow: FlowReference, planned: Mapping[str, Any]) -> dict[str, Any]:
-    if not planned["needs_preparation"]:
-        return {"created": [], "grown": [], "failed": [], "refused": []}
+    skip_without_work(PREPARE_TASK, planned)
     with typed_retries(flow), open_run(flow_for_running(flow), request_of(flow, get_current_context())) as run:
         changes = run.prepare(spark_follows=planned["needs_copy"])
     for skipped in changes.refused:
         say(f"without {skipped.what}: {skipped.reason}")
     for failure in changes.failed:
         say(f"remote topic {failure.remote_topic} of {failure.topic}: {failure.problem}")
-    return changes.document()
-
-
-def skip_unless_needed(planned: Mapping[str, Any]) -> None:
-    if not planned["needs_copy"]:
-        raise AirflowSkipException("dry run: nothing is copied" if planned["dry_run"] else "nothing to copy: Spark is not started")
+    document, why = changes.document(), _without_work(planned).get(COPY_TASK)
+    leave_out({COPY_TASK: why} if why else {}, document)
+    return document
 
 
 def sync(flow: FlowReference, name: str, planned: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -99,7 +136,7 @@ def sync(flow: FlowReference, name: str, planned: Mapping[str, Any] | None) -> d
     with typed_retries(flow):
         with open_run(flow_for_running(flow), request_of(flow, get_current_context())) as run:
             if run.taken_over() is not None:
-                raise AirflowSkipException("another run has taken the flow over, and does this")
+                raise AirflowSkipException(TAKEN_OVER)
             (outcome,) = run.sync([SyncName(name)], dry_run=planned["dry_run"])
         _show(sync_parts(outcome, LISTED))
         for line in (*outcome.notices, *(str(failure) for failure in outcome.failed)):
@@ -113,11 +150,10 @@ def sync(flow: FlowReference, name: str, planned: Mapping[str, Any] | None) -> d
 
 def report(flow: FlowReference, planned: Mapping[str, Any] | None, prepared: Mapping[str, Any] | None) -> dict[str, Any]:
     """Report the run: a table in the log, the document as XCom, counts in the asset's event. Fails with the worst problem of the run."""
-    if planned is None or prepared is None:
+    if planned is None or (prepared is None and planned["needs_preparation"]):
         raise _stopped_early(flow)
+    skip_without_work(REPORT_TASK, planned)
     context = get_current_context()
-    if planned["dry_run"]:
-        raise AirflowSkipException("dry run: see the plan in the log of plan_run")
     with typed_retries(flow):
         settings = flow_for_running(flow)
         with open_run(settings, request_of(flow, context)) as run:
@@ -125,7 +161,9 @@ def report(flow: FlowReference, planned: Mapping[str, Any] | None, prepared: Map
             if UNFINISHED in found.failed and (left := first_failure([COPY_TASK])):
                 found = replace(found, failed=(_failure_of_the_run(left),))
             if found.taken_over is None:
-                found = with_unended_syncs(found, sync_tasks(settings))
+                decided = COPY_TASK if planned["needs_copy"] else PLAN_TASK
+                left_out = context["ti"].xcom_pull(task_ids=decided, key=LEFT_OUT) or {}
+                found = with_absent_syncs(found, sync_tasks(settings), left_out)
             _show(report_parts(found))
             done = [sync_line(outcome) for outcome in found.syncs.values() if not outcome["left_out"]]
             for text in (*done, *(problem.named for problem in found.problems())):
@@ -138,21 +176,23 @@ def report(flow: FlowReference, planned: Mapping[str, Any] | None, prepared: Map
     return found.document()
 
 
-def say_sum(flow: FlowReference, context: Mapping[str, Any]) -> None:
-    """The last line of the copy's log: what was copied and, if something failed, what is left."""
+def sum_up(flow: FlowReference, context: Mapping[str, Any]) -> dict[str, str]:
+    """Say at the end of the copy's log what was copied and, if something failed, what is left. Returns as of `_undue`."""
     try:
         settings = flow_for_running(flow)
         with open_run(settings, request_of(flow, context)) as run:
             found = run.report(idle=False)
             left = status_after_run(run.opened, found).lag.records if found.problems() else 0
-        say(sum_line(found) + (f"; {count_of(left, 'record')} left" if left else ""))
+            say(sum_line(found) + (f"; {count_of(left, 'record')} left" if left else ""))
+            return _undue(run) if found.taken_over is None else dict.fromkeys(sync_tasks(settings), TAKEN_OVER)
     except FerryError as problem:
         say(f"what was copied cannot be read: {problem.named}")
+    return {}
 
 
 def _stopped_early(flow: FlowReference) -> EarlierTaskFailed:
     """The error of a run that planned or prepared nothing. Its reason goes into a report, which the page's history shows."""
-    found = first_failure(("plan_run", "prepare_topics"))
+    found = first_failure((PLAN_TASK, PREPARE_TASK))
     if found is None:
         return EarlierTaskFailed("plan_run or prepare_topics failed: its log names the reason")
     now, run_id = time_now(), str(get_current_context()["dag_run"].run_id)
@@ -178,10 +218,7 @@ def check_limits(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict
     Also in a run that another run has taken over: where each run takes over from the one before, none would do it. Not when a command has
     taken the flow over: then groups move, and nobody copies.
     """
-    if planned is None:
-        raise AirflowSkipException(NOT_PLANNED)
-    if planned["dry_run"]:
-        raise AirflowSkipException("dry run: nothing was copied")
+    planned = skip_without_work(LIMITS_TASK, planned)
     with typed_retries(flow):
         settings = flow_for_running(flow)
         request = request_of(flow, get_current_context())
@@ -202,11 +239,16 @@ def check_limits(flow: FlowReference, planned: Mapping[str, Any] | None) -> dict
     return {**status.lag.totals, "headroom_seconds": status.lag.headroom_seconds}
 
 
-def with_unended_syncs(found: RunReport, tasks: Mapping[str, str]) -> RunReport:
-    """The report with a failure for each sync (`tasks`: sync by task) without an outcome: its task died or could not write it."""
-    unended = [(task, name) for task, name in tasks.items() if name not in found.syncs]
+def with_absent_syncs(found: RunReport, tasks: Mapping[str, str], left_out: Mapping[str, str]) -> RunReport:
+    """The report with an outcome for each sync (`tasks`: sync by task) whose task was left out (why, by task).
+
+    It has a failure for each other sync without an outcome: its task died or could not write it.
+    """
+    absent = {task: name for task, name in tasks.items() if name not in found.syncs}
+    undue = {name: SyncOutcome(sync=name, left_out=left_out[task]).document(LISTED) for task, name in absent.items() if task in left_out}
+    unended = [(task, name) for task, name in absent.items() if task not in left_out]
     failures = (replace(UNFINISHED, problem=f"sync {name} did not end: see the log of task {task}") for task, name in unended)
-    return replace(found, failed=(*found.failed, *failures))
+    return replace(found, syncs={**found.syncs, **undue}, failed=(*found.failed, *failures))
 
 
 def _show(parts: Iterable[str | Table]) -> None:

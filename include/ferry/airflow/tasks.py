@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import get_current_context
 
 from ferry.airflow.page_docs import linked
-from ferry.airflow.run_note import FAILURE
-from ferry.airflow.versions import AirflowException, AirflowFailException, Stats
+from ferry.airflow.run_note import FAILURE, LEFT_OUT
+from ferry.airflow.versions import AirflowException, AirflowFailException, DownstreamTasksSkipped, Stats
 from ferry.config.flow import with_commands
 from ferry.errors import ExitCode, FerryError, RetryRule, all_errors, error_named
 from ferry.monitoring.sending import METRIC_PREFIX
@@ -63,6 +63,19 @@ def leave(key: str, value: Callable[[Any], object]) -> None:
         task.xcom_push(key, value(task))
     except Exception as trouble:  # noqa: BLE001 - Airflow's, of any kind; also outside of a task
         log.debug("%s could not be kept: %s", key, type(trouble).__name__)
+
+
+def leave_out(tasks: Mapping[str, str], result: Any = None) -> None:
+    """Have Airflow skip these later tasks (why, by task) without a process. If there are any, this ends the task. `result`: its XCom."""
+    if not tasks:
+        return
+    for task, why in tasks.items():
+        say(f"{task} is skipped: {why}")
+    push = get_current_context()["ti"].xcom_push
+    push(LEFT_OUT, dict(tasks))
+    if result:
+        push("return_value", result)  # Airflow does not do it after an exception, though this one means success
+    raise DownstreamTasksSkipped(tasks=list(tasks))  # type: ignore[no-untyped-call]  # it has no annotations
 
 
 def _leave_failure(flow: FlowReference, error: str, problem: str, next_step: str) -> str:

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 try:  # since 3.2
     from airflow.sdk import AssetOrTimeSchedule, CronDataIntervalTimetable
-    from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException, AirflowSkipException
+    from airflow.sdk.exceptions import (
+        AirflowException,
+        AirflowFailException,
+        AirflowNotFoundException,
+        AirflowSkipException,
+        DownstreamTasksSkipped,
+    )
     from airflow.sdk.observability.stats import Stats
 except ImportError:
     from airflow.exceptions import (  # type: ignore[attr-defined, no-redef]
@@ -20,6 +26,7 @@ except ImportError:
         AirflowFailException,
         AirflowNotFoundException,
         AirflowSkipException,
+        DownstreamTasksSkipped,
     )
     from airflow.stats import Stats
     from airflow.timetables.assets import AssetOrTimeSchedule  # type: ignore[assignment]
@@ -37,6 +44,7 @@ __all__ = [  # names that other modules import from here, beside those defined b
     "AirflowSkipException",
     "AssetOrTimeSchedule",
     "CronDataIntervalTimetable",
+    "DownstreamTasksSkipped",
     "Stats",
 ]
 

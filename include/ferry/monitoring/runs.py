@@ -26,7 +26,8 @@ _WELL = frozenset({RunState.DONE, RunState.NOTHING_NEW})
 # What the runs topic says about a run without a result; "": it does not know the run.
 _WITHOUT_RESULT = frozenset({RunState.RUNNING, RunState.FOLLOWING, ""})
 # Ids of tasks of a flow's DAG; the ids of syncs begin with SYNC_TASKS.
-COPY_TASK, ANNOUNCE_TASK, LIMITS_TASK = "copy_records", "announce_topics", "check_limits"
+PLAN_TASK, PREPARE_TASK, COPY_TASK = "plan_run", "prepare_topics", "copy_records"
+ANNOUNCE_TASK, LIMITS_TASK = "announce_topics", "check_limits"
 REPORT_TASK, SYNC_TASKS = "report_outcome", "sync_"
 # The ids of seeds begin so. The runs topic has them too, but they copy nothing.
 _SEED = "seed__"

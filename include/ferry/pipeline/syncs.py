@@ -80,7 +80,7 @@ class Syncs:
         try:
             self._refuse_newer()
             why_not = not_enabled(self._flow, name) if unless_disabled or not on_request else ""
-            why_not = why_not or ("" if on_request else self._not_due(name))
+            why_not = why_not or ("" if on_request else self.not_due(name))
             outcome = SyncOutcome(left_out=why_not) if why_not else FUNCTIONS[name](self._opened, dry_run=self._dry_run)
         except NewerFormat as problem:  # then nothing is written, not even the outcome
             return SyncOutcome(sync=name.value, failed=(WholeSyncFailure.of(what, problem),), dry_run=self._dry_run)
@@ -102,15 +102,15 @@ class Syncs:
     def _done(self) -> Mapping[str, SyncDone]:
         return ask_syncs_done(self._opened).answer()
 
-    def _not_due(self, name: SyncName) -> str:
-        """Why a run leaves this sync out: it was done too short a time ago; empty if it is due.
+    def not_due(self, name: SyncName, soon: float = 0.0) -> str:
+        """Why a run leaves this sync out: it was done too short a time ago; empty if it is due, now or in `soon` seconds.
 
         If it was done in the future, by a machine whose clock is ahead, it is due. Otherwise it would have to wait for that moment too.
         """
         interval = SYNCS[name].interval(self._flow)
         done = self._done.get(name.value) if interval else None
         age = -1.0 if done is None else clock.time() - done.finished / 1000
-        return f"{NOT_DUE}{age:.0f} s ago, {SYNCS[name].interval_key}={interval}" if 0 <= age < interval else ""
+        return f"{NOT_DUE}{age:.0f} s ago, {SYNCS[name].interval_key}={interval}" if 0 <= age < interval - soon else ""
 
     def _kept(self, outcome: SyncOutcome) -> SyncOutcome:
         try:
