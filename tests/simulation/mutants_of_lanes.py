@@ -73,6 +73,12 @@ OF_LANES = (
         ("if self._receipts and self.task.follows else None\n        self._receipts = []\n", "if False else None\n"),
     ),
     _of(
+        "receipt-of-epochs",
+        "a receipt is about one leader epoch",
+        CURSOR,
+        ("self._draft.source_epoch not in {-1, batch.last_leader_epoch}", "False"),
+    ),
+    _of(
         "old-head",
         "the head has the position of the receipts",
         CURSOR,

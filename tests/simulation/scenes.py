@@ -96,6 +96,17 @@ def _cut_and_grown_to_the_position(lost: int) -> Scenario:
     return Scenario(1, rounds, (fault,), partitions=1, source_brokers=3, small=True, restarts=True)
 
 
+def _cut_after_another_election() -> Scenario:
+    """A broker fails, so run 1 copies records of two leader epochs in one transaction. Then those of the later epoch are gone."""
+    faults = (
+        Fault(Act.UNCLEAN, "run-0", "", 1, seconds=1.5, cluster="source"),
+        Fault(Act.KILL, "run-0", "Produce run", 1),
+        Fault(Act.FAIL, "run-1", "OffsetFetch", 2, seconds=0.3, cluster="source", place=1),
+    )
+    rounds = (Round(0, Kind.BOUNDED, (Write(0, 3),)), Round(1, Kind.FOLLOWS, (), later=(Write(0, 2),), pause=0.2, seconds=2.6))
+    return Scenario(1, rounds, faults, partitions=1, source_brokers=3)
+
+
 def _cut_off(seed: int, request: str, place: int, kind: Kind) -> Scenario:
     """A leader is replaced while the first run copies, and does not know it. Ferry's runs may ask it for long."""
     fault = Fault(Act.CUT_OFF, "run-0", request, 1, seconds=200.0, place=place)
@@ -122,6 +133,7 @@ SCENES = {
     "no-comparison": _TAKEN_BACK,
     "lost-is-refused": (_unanswered(Act.UNANSWERED), _unanswered(Act.CRASH)),
     "rewritten-unseen": tuple(map(_cut_and_grown_to_the_position, (1, 2, 3))),
+    "receipt-of-epochs": (_cut_after_another_election(),),
     "one-broker": _REPLACED,
     "lower-epoch": _REPLACED,
     "hanging-at-old-leader": _REPLACED,

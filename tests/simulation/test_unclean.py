@@ -6,9 +6,10 @@ import pytest
 from tests.simulation.batches import Record
 from tests.simulation.faults import Act, Fault
 from tests.simulation.oracles import committed
-from tests.simulation.playing import TOPIC, Play
+from tests.simulation.playing import TOPIC, Play, play
 from tests.simulation.rewritten import rewritten
 from tests.simulation.scenario import Kind, Round, Scenario
+from tests.simulation.scenes import SCENES
 from tests.simulation.writing import Write
 
 pytestmark = pytest.mark.unit
@@ -44,16 +45,9 @@ def test_what_was_copied_stays_and_the_run_says_that_the_source_has_lost_it(kind
 
 
 def test_records_of_an_earlier_epoch_are_not_copied_again() -> None:
-    """A broker fails, so run 1 copies records of two leader epochs in one transaction. Then those of the later epoch are gone."""
-    faults = (
-        Fault(Act.UNCLEAN, "run-0", "", 1, seconds=1.5, cluster="source"),
-        Fault(Act.KILL, "run-0", "Produce run", 1),
-        Fault(Act.FAIL, "run-1", "OffsetFetch", 2, seconds=0.3, cluster="source", place=1),
-    )
-    rounds = (Round(0, Kind.BOUNDED, (Write(0, 3),)), Round(1, Kind.FOLLOWS, (), later=(Write(0, 2),), pause=0.2, seconds=2.6))
-    one = Play(Scenario(1, rounds, faults, partitions=1, source_brokers=3))
-    outcome = one.play()
-    assert (outcome.problems, outcome.happened) == ([], list(faults))
+    (scene,) = SCENES["receipt-of-epochs"]
+    outcome = play(scene)
+    assert (outcome.problems, outcome.happened) == ([], list(scene.faults))
     assert any("lost [3, 4]" in line for line in outcome.world.lines())
 
 
