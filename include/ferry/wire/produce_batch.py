@@ -1,6 +1,7 @@
 """Batches as a Produce request carries them, and the builder that makes them of one partition's fetched bytes."""
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -98,7 +99,7 @@ class Transformed:
     dropped: int = 0
 
 
-class BatchBuilder:
+class BatchBuilder(ABC):
     """Collects batches in upstream order from `position` on, and the leader epochs of all entries that were read.
 
     `end`: exclusive upstream bound. `body_limit`: most bytes of a new batch's records, before compression. `excluded`: upstream offsets
@@ -130,9 +131,9 @@ class BatchBuilder:
         """The leader epoch of the last entry."""
         return self._epochs[-1][1]
 
+    @abstractmethod
     def finish(self) -> int:
         """End the open batch, if there is one. Returns how many records a handler dropped that no batch counts."""
-        raise NotImplementedError
 
     def epoch_at(self, position: int) -> int:
         """The leader epoch with which to fetch from `position` (-1: not known), as in ProduceBatch."""
