@@ -35,7 +35,7 @@ FERRY: tuple[Property, ...] = (
     Property("ferry.spark.connection", kinds.WORD, "spark_default", "Airflow connection of the Spark master"),
     Property("ferry.spark.offsets", kinds.AT_LEAST_0, "100000",
         "a command without --master starts Spark from this number of source offsets on. It copies fewer in its own process, which starts "
-        "2 s sooner. A run that follows, and every run of a DAG, uses Spark"),
+        "sooner. A run that follows, and every run of a DAG, uses Spark"),
     Property("ferry.compression.type", kinds.choice("producer", "none", "gzip", "snappy", "lz4", "zstd"), "producer",
         "codec of the batches that Ferry writes to remote topics. producer: each batch keeps the codec that it has at the source. "
         "Otherwise Ferry encodes batches that have another codec anew, which costs CPU time: for targets that do not take every codec, "
