@@ -86,7 +86,7 @@ class RunPlan:
 
     @property
     def is_small(self) -> bool:
-        """Whether a command copies this in its own process unless it is told otherwise: few offsets, in a run that does not follow."""
+        """Whether a command copies this in its own process by default: few offsets, in a run that does not follow."""
         return not self.follows and sum(plan.offsets for plan in self._copied()) < self.spark_offsets
 
     def _copied(self) -> Iterator[PartitionPlan]:
