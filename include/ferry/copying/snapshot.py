@@ -95,6 +95,8 @@ def take_snapshot(
     places = _remote_places(matched, source_topics, concerns)
     there = None if concerns is None else [place for place in places.values() if place.topic in target_topics]
     state, positions = _read_positions(opened, target_topics, there, all_positions, asked_state)
+    if _knows_another_topic(state, matched, target_topics):
+        target_topics = target.topics()
     selection, denied = allowed_topics(flow, request, source, source_topics, matched, state)
     claims = opened.claims(target_topics, [*dict(selection.selected).values(), *flow.handling.reroute])
     reroute = rerouted_topics(flow, matched, target_topics, claims) if stable or for_a_run else {}
@@ -111,6 +113,12 @@ def take_snapshot(
     return FlowSnapshot(
         selection, source_topics, target_topics, facts, state, claims, unavailable, hidden, lacks, found.configs, reroute, alike, begins
     )
+
+
+def _knows_another_topic(state: FlowState, matched: Selection, target_topics: Mapping[str, TopicDescription]) -> bool:
+    """Whether a head names a remote topic that the earlier list lacks: deleted, or just made by a run that committed between the two."""
+    remote = {topic: id_of(target_topics.get(name)) for topic, name in matched.selected}
+    return any(key.topic in remote and head.topic_ids.remote != remote[key.topic] for key, head in state.heads.items())
 
 
 def _leaves_at_rest(request: RunRequest) -> bool:
