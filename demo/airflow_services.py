@@ -28,7 +28,7 @@ SERVICES: dict[str, list[str]] = {
     "scheduler": ["scheduler", "--skip-serve-logs"],
     "dag-processor": ["dag-processor"],
 }
-# Airflow answers after about 15 s on two cores; a slow machine with a load of 20 needed more than 180 s. A service that ends is seen sooner.
+# Airflow answers after about 15 s on two cores; a busy machine with a load of 20 needed over 180 s. A service that ends is seen sooner.
 START_SECONDS = 900.0
 STOP_SECONDS = 15.0
 # How long a service waits for others that write into SQLite. After its default of 5 s, on a busy machine, the scheduler would end.
