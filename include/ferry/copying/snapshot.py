@@ -95,8 +95,7 @@ def take_snapshot(
     places = _remote_places(matched, source_topics, concerns)
     there = None if concerns is None else [place for place in places.values() if place.topic in target_topics]
     state, positions = _read_positions(opened, target_topics, there, all_positions, asked_state)
-    if _knows_another_topic(state, matched, target_topics):
-        target_topics = target.topics()
+    target_topics = _not_older(target_topics, state, matched, target)
     selection, denied = allowed_topics(flow, request, source, source_topics, matched, state)
     claims = opened.claims(target_topics, [*dict(selection.selected).values(), *flow.handling.reroute])
     reroute = rerouted_topics(flow, matched, target_topics, claims) if stable or for_a_run else {}
@@ -115,10 +114,13 @@ def take_snapshot(
     )
 
 
-def _knows_another_topic(state: FlowState, matched: Selection, target_topics: Mapping[str, TopicDescription]) -> bool:
-    """Whether a head names a remote topic that the earlier list lacks: deleted, or just made by a run that committed between the two."""
-    remote = {topic: id_of(target_topics.get(name)) for topic, name in matched.selected}
-    return any(key.topic in remote and head.topic_ids.remote != remote[key.topic] for key, head in state.heads.items())
+def _not_older(
+    topics: dict[str, TopicDescription], state: FlowState, matched: Selection, target: ClusterAdmin
+) -> dict[str, TopicDescription]:
+    """The target's topics; asked for again if a head names one that `topics` lacks: it was deleted, or a run has made it since."""
+    remote = {topic: id_of(topics.get(name)) for topic, name in matched.selected}
+    unknown = any(key.topic in remote and head.topic_ids.remote != remote[key.topic] for key, head in state.heads.items())
+    return target.topics() if unknown else topics
 
 
 def _leaves_at_rest(request: RunRequest) -> bool:
