@@ -22,7 +22,7 @@ from ferry.airflow.flows import dag_id
 from ferry.config import load_config
 from ferry.monitoring.runs_reading import read_runs
 
-pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark, pytest.mark.long]
+pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark, pytest.mark.airflow_drill]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.opened import fenced_writer
 from tests.proxied import proxied_cluster
-from tests.waiting import NEVER_SECONDS
+from tests.waiting import NEVER_SECONDS, until
 from tools.kafka import SandboxCluster, read_all
 from tools.proxy.broker_proxy import BrokerProxy
 from tools.proxy.rules import END_TXN, Action, Rule
@@ -123,7 +123,9 @@ def test_the_lost_answer_to_a_commit_at_the_last_epoch(
     finally:
         broker.close()
     through_the_proxy = b"through the proxy"
-    found = [record.value for record in read_all(cluster.bootstrap, topic)[0]]
     wanted = [TAKEN_AFTER, TAKEN_AFTER, TAKEN_BEFORE]
+    # A coordinator answers a commit before its marker is written.
+    until(lambda: len(read_all(cluster.bootstrap, topic)[0]) >= len(wanted) + 2)
+    found = [record.value for record in read_all(cluster.bootstrap, topic)[0]]
     assert [value for value in found if value != through_the_proxy] == [name.encode() for name in wanted]
     assert found.count(through_the_proxy) == 2  # after an unknown outcome it is written again
