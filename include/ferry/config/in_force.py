@@ -58,7 +58,7 @@ def _of_flow(pair: Pair, sources: Sources) -> Iterator[InForce]:
 
 def _of_clusters(flow: Flow, entries: Mapping[str, Entry]) -> Iterator[InForce]:
     for cluster in (flow.source, flow.target):
-        for name, known in (CLUSTER_PROPERTIES | REGISTRY_PROPERTIES).items():
+        for name, known in {**CLUSTER_PROPERTIES, **REGISTRY_PROPERTIES}.items():
             if (entry := entries.get(f"{cluster.alias}.{name}")) and name not in FLOW_PROPERTIES:
                 yield _written(cluster.alias, known, entry)
         found: dict[Setting, list[str]] = {}
