@@ -116,7 +116,7 @@ def answered_otherwise(wanted: SchemaVersion, answer: Mapping[str, Any]) -> list
 
 def _within(subject: Subject, other: Subject) -> str:
     """The name of `other` as a schema of `subject` refers to it: without a context if it is the same."""
-    return other.name if other.context == subject.context else str(other)
+    return other.name if other.context == subject.context else f":{other.context}:{other.name}"
 
 
 @lru_cache(1 << 14)
