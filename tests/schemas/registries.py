@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests.schemas.double.server import RegistryDouble
 
 from ferry.config import Flow, load_config
 from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.state import FlowState, fold_state
 from ferry.ledger.sync_outcome import SyncOutcome
 from ferry.syncs import schemas
-from tests.schemas.double.server import RegistryDouble
 
 IDENTITY = "replication.policy.class = IdentityReplicationPolicy"
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.schemas.double.faults import Answered, Cut, Request, busy
+from tests.schemas.registries import IDENTITY, Pair, pair
 
 from ferry.errors import FerryError, IdsNotKept, RegistryLoginRefused, RegistryUnreachable, SchemasRefused
 from ferry.ledger.state import ImportMode, encode_state
 from ferry.schemas import registry as requests
 from ferry.schemas.registry import SchemaRegistry
-from tests.schemas.double.faults import Answered, Cut, Request, busy
-from tests.schemas.registries import IDENTITY, Pair, pair
 
 pytestmark = pytest.mark.unit
 
@@ -309,7 +309,7 @@ def test_a_server_that_is_no_registry(made: Pair) -> None:
 # Kills.
 
 # Requests and writes of Ferry's state in a whole sync of `fill`.
-STEPS = 90
+STEPS = 80
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -320,7 +320,7 @@ def test_a_kill_at_any_step_is_mended_by_the_next_sync(seed: int, tmp_path: Path
         made.source.seed("common", record("Money", "amount", "currency"))
         made.target.registry.set_mode("A.json-value", "READWRITE", False)
         sent, sending, keeping = [0], SchemaRegistry._send, made.keep
-        dies_at = 20 + chance.randrange(STEPS - 20)  # the first ones only read
+        dies_at = 30 + chance.randrange(STEPS - 30)  # the first ones only read
 
         def step() -> bool:
             sent[0] += 1

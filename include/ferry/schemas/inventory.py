@@ -14,7 +14,7 @@ from ferry.schemas.contents import DEFAULT_CONTEXT, Levels, SchemaVersion, Subje
 from ferry.schemas.registry import SchemaRegistry, path_of
 
 PAGE = 1000
-# A list that never ends would hold a run: no registry has so many pages.
+# A list that never ends would hold a run: no registry has this many pages.
 MOST_PAGES = 10_000
 Key = Callable[[Any], Any]
 
