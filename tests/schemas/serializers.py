@@ -1,9 +1,10 @@
 """Records as confluent-kafka's serializers write them, in each format, with the schema's id in the frame or its GUID in a header.
 
 - Frame: byte 0, the id in four bytes (big endian), for Protobuf the path of the message's indexes, then the data.
-- Header `__key_schema_id` or `__value_schema_id`: byte 1, the GUID in 16 bytes, for Protobuf the indexes too; the payload is the data alone.
+- Header `__key_schema_id` or `__value_schema_id`: byte 1, the GUID in 16 bytes, for Protobuf the indexes. The payload is the data alone.
 
-Deserializers read both: a header wins, if there is one.
+Deserializers read both: a header wins, if there is one. That of Avro refuses a payload of five bytes or less even then, so a test's item
+is longer. The serializer of Protobuf registers a descriptor in base64. A real registry stores its text; the double keeps the base64.
 """
 
 from __future__ import annotations
