@@ -1,8 +1,7 @@
 """What a schema says: its type, text, references, metadata and rule set.
 
-Two texts of Avro or JSON Schema are equal if their JSON is; two texts of Protobuf if they are, without white space around them. A real
-registry parses more: it also finds Protobuf with other white space, and an Avro schema that has the text of its references in itself. As
-there, JSON is stored in one line.
+Two texts of Avro or JSON Schema are equal if their JSON is; two texts of Protobuf if they are. A real registry parses more: it also finds
+Protobuf with other white space, and an Avro schema that has the text of its references in itself. As there, JSON is stored in one line.
 """
 
 from __future__ import annotations
@@ -59,8 +58,8 @@ class Content:
 
 def requested(body: Settings) -> Content | None:
     """The content of a request; None without a text. Refused 42201."""
-    text, kind = (body.get("schema") or "").strip(), body.get("schemaType") or AVRO
-    if not text:
+    text, kind = body.get("schema") or "", body.get("schemaType") or AVRO
+    if not text.strip():
         return None
     if kind not in TYPES:
         raise refusals.invalid_schema(f"type {kind}")
@@ -80,8 +79,8 @@ def _canonical(kind: str, text: str) -> str:
     try:
         value = json.loads(text)
     except ValueError:
-        if kind == AVRO and text in _PRIMITIVES:
-            return json.dumps(text)
+        if kind == AVRO and text.strip() in _PRIMITIVES:
+            return json.dumps(text.strip())
         raise refusals.invalid_schema(f"{kind} that is no JSON") from None
     if kind == AVRO:
         if isinstance(value, dict) and "type" not in value:

@@ -23,7 +23,7 @@ def version_not_found(version: int) -> Refused:
     return Refused(40402, f"version {version} is not there")
 
 
-def schema_not_found(what: object = "") -> Refused:
+def schema_not_found(what: object) -> Refused:
     return Refused(40403, f"schema {what} is not there")
 
 

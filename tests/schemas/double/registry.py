@@ -62,7 +62,11 @@ class Registry:
     def lookup(self, subject: str, body: dict[str, Any], deleted: bool) -> Version:
         found = registration.lookup_inheriting(self.versions, self.scopes, subject, requested(body), deleted)
         if found is None:
-            raise refusals.schema_not_found() if self.versions.any_in(subject, deleted) else refusals.subject_not_found(subject)
+            raise (
+                refusals.schema_not_found(f"of {subject!r} with this content")
+                if self.versions.any_in(subject, deleted)
+                else refusals.subject_not_found(subject)
+            )
         return found
 
     def by_id(self, number: int, scope: str | None) -> Version:
