@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import StrEnum
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from time import time, time_ns
 from typing import TYPE_CHECKING, Annotated
@@ -139,17 +140,15 @@ def carry_out(
 
             check_master(master)  # before anything is created
         _warn(run)
-        done = _sync(run, BEFORE_THE_COPY) if syncs else []
-        if stopped := any(outcome.failed for outcome in done):
-            notice("no record is copied: the copies could not be read without their schemas")
-        else:
+        done, stopped = _before(run, wanted=syncs)
+        if not stopped:
             run.move_records(lambda: codes.append(copy_records(config, run, master, as_json=as_json)), show_changes)
         # If a newer run has taken over, that run does the syncs. If a cluster is away, there are none.
         goes_on = syncs and not {ExitCode.SUPERSEDED, ExitCode.UNREACHABLE} & set(codes) and run.taken_over() is None
         if goes_on:
             done += _sync(run, AFTER_THE_COPY)
-        measured = [measurement for outcome in done for measurement in outcome.measurements]
-        outcome = run.report(idle=stopped or None)
+        measured = list(chain.from_iterable(map(attrgetter("measurements"), done)))
+        outcome = run.report(idle=stopped)
         codes.append(outcome.exit_code)
         # If each run takes over from the one before, no other one would check the limits. After a command has taken over, nobody copies.
         judge = syncs and ExitCode.SUPERSEDED not in codes and outcome.taken_over != ""
@@ -186,6 +185,17 @@ def show_changes(changes: TopicChanges) -> None:
         notice(f"warning: without {skipped.what}: {skipped.reason}")
     for failure in changes.failed:
         notice(f"remote topic {failure.remote_topic} of {failure.topic}: {failure.problem}")
+
+
+def _before(run: Run, *, wanted: bool) -> tuple[list[SyncOutcome], bool | None]:
+    """The syncs before the copy, and True if one of them failed, so that nothing may be copied."""
+    done = _sync(run, BEFORE_THE_COPY) if wanted else []
+    failures = list(chain.from_iterable(outcome.failed for outcome in done))
+    for failure in failures:
+        notice(str(failure))
+    if failures:
+        notice("no record is copied: nobody could read the copies without their schemas")
+    return done, bool(failures) or None
 
 
 def _sync(run: Run, names: Sequence[SyncName]) -> list[SyncOutcome]:

@@ -61,7 +61,8 @@ class EntryChecks:
         except UnresolvedReference as problem:
             self.problems.add(str(problem), entry)
         if not has_reference(resolved.value):  # a value that a reference gave is never shown
-            self._check_value(resolved, reading, shown=resolved == entry and not reading.property.kind.secret)
+            secret = reading.property.kind.secret or "@" in entry.value  # a URL may hold a login
+            self._check_value(resolved, reading, shown=resolved == entry and not secret)
         return resolved
 
     def _unknown(self, key: str, entry: Entry) -> None:

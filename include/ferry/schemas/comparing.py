@@ -1,7 +1,7 @@
 """Compares the schema registries of a flow: what a sync would write, and what forbids it. Only reads."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ferry.config import Flow
 from ferry.schemas.at_once import at_once
@@ -50,44 +50,46 @@ def compare(
 
     `choose`: of the subjects without new versions, those whose settings are compared.
     """
-    contexts, before = dict(flow.schemas.contexts), opened or {}
+    contexts = dict(flow.schemas.contexts)
     here, there = at_once(lambda side: read_versions(*side), [(source, contexts.keys()), (target, frozenset(contexts.values()))])
     images = SubjectNaming(flow.topic_rules, flow.subject_filter, contexts).images(here)
     plan = plan_versions(here, there, images)
-    changed = [plan.sources[subject] for subject in sorted(plan.touched)]
-    rest = [subject for subject, image in images.items() if isinstance(image, Subject) and subject not in set(changed)]
-    looked_at = (*changed, *choose(rest))
-    notices = [f"context {name} of {source.login.alias} is not copied: sync.schemas.contexts does not name it"
-               for name in sorted(read_contexts(source) - contexts.keys())]  # fmt: skip
-    scopes = [Subject(name, "") for name in contexts]
-    if sets_levels(source):
-        levels_here = read_levels(source, [*looked_at, *scopes])
-    else:
-        levels_here = {}
-        notices.append(f"compatibility levels and modes are not copied: {source.login.where} gives some to subjects that have none")
-    wider = read_levels(target, {Subject("", ""): None, **{Subject(name, ""): None for name in contexts.values()}})
-    named = {image: one for one, image in images.items() if isinstance(image, Subject)}
-    levels_there = _levels_there(target, [image for image, one in named.items() if one in set(looked_at)], there)
-    own = {subject: before.get(subject, levels.mode) for subject, levels in levels_there.items()}
-    levels_there = {subject: Levels(levels.config, own[subject]) for subject, levels in levels_there.items()}
-    levels = plan_levels({subject: levels_here[subject] for subject in looked_at if subject in levels_here}, levels_there, images)
+    changed = dict.fromkeys(plan.sources[subject] for subject in sorted(plan.touched))
+    looked_at = (*changed, *choose([subject for subject in plan.sources.values() if subject not in changed]))
+    levels_here, notices = _levels_here(source, looked_at, contexts)
+    wider = read_levels(target, dict.fromkeys([Subject("", ""), *(Subject(name, "") for name in contexts.values())]))
+    levels_there = _levels_there(target, [images[subject] for subject in looked_at], there, opened or {})
+    own = {subject: levels.mode for subject, levels in levels_there.items()}
     of_contexts = _of_contexts(contexts, levels_here, wider)
-    told = [] if flow.schemas.with_global else [_level_differs(change, source, target) for change in of_contexts]
-    comparison = Comparison(
-        here, images, plan, (*levels, *(of_contexts if flow.schemas.with_global else ())), own,
-        {subject.context: found.mode for subject, found in wider.items()}, plan.conflicts, (*notices, *told), looked_at,
-    )  # fmt: skip
-    copied = {image: levels_here[one].mode for image, one in named.items() if one in levels_here}
-    refused = tuple(closed(comparison.touched, own, comparison.wider, copied))
-    return Comparison(**{**vars(comparison), "conflicts": (*plan.conflicts, *refused)})
+    if not flow.schemas.with_global:
+        notices += [_level_differs(change, source, target) for change in of_contexts]
+    levels = (*plan_levels(levels_here, levels_there, images), *(of_contexts if flow.schemas.with_global else ()))
+    modes = {subject.context: found.mode for subject, found in wider.items()}
+    found = Comparison(here, images, plan, levels, own, modes, plan.conflicts, tuple(notices), looked_at)
+    copied = {image: levels_here[subject].mode for image, subject in plan.sources.items() if subject in levels_here}
+    return replace(found, conflicts=(*plan.conflicts, *closed(found.touched, own, modes, copied)))
 
 
-def _levels_there(target: SchemaRegistry, subjects: Sequence[Subject], there: Collection[SchemaVersion]) -> dict[Subject, Levels]:
-    """Of a subject without any version, only the mode is asked for: its config will be written in any case."""
-    known = {version.subject for version in there}
-    found = read_levels(target, [subject for subject in subjects if subject in known])
-    modes = read_modes(target, [subject for subject in subjects if subject not in known])
-    return found | {subject: Levels(mode=mode) for subject, mode in modes.items()}
+def _levels_here(
+    source: SchemaRegistry, subjects: Collection[Subject], contexts: Collection[str]
+) -> tuple[dict[Subject, Levels], list[str]]:
+    """The settings of the source's subjects and contexts, and what is to say about them."""
+    name, others = source.login.alias, sorted(read_contexts(source) - set(contexts))
+    notices = [f"context {other} of {name} is not copied: sync.schemas.contexts does not name it" for other in others]
+    if sets_levels(source):
+        return read_levels(source, [*subjects, *(Subject(context, "") for context in contexts)]), notices
+    return {}, [*notices, f"compatibility levels and modes are not copied: {source.login.where} gives some to subjects that have none"]
+
+
+def _levels_there(
+    target: SchemaRegistry, subjects: Sequence[Subject | str], there: Collection[SchemaVersion], opened: Mapping[Subject, str]
+) -> dict[Subject, Levels]:
+    """Of a subject without any version, only the mode is asked for: its config will be written in any case. `opened`: as of `compare`."""
+    known, named = {version.subject for version in there}, [subject for subject in subjects if isinstance(subject, Subject)]
+    found = read_levels(target, [subject for subject in named if subject in known])
+    modes = read_modes(target, [subject for subject in named if subject not in known])
+    found |= {subject: Levels(mode=mode) for subject, mode in modes.items()}
+    return {subject: replace(levels, mode=opened.get(subject, levels.mode)) for subject, levels in found.items()}
 
 
 def _of_contexts(contexts: Mapping[str, str], here: Mapping[Subject, Levels], there: Mapping[Subject, Levels]) -> tuple[LevelChange, ...]:

@@ -30,8 +30,8 @@ def read_versions(registry: SchemaRegistry, contexts: Collection[str]) -> list[S
     found = dict[VersionKey, SchemaVersion]()
     for context in sorted(contexts):
         prefix = "" if context == DEFAULT_CONTEXT else f":{context}:"
-        live = {version.key for version in _pages_of_versions(registry, prefix, {})}
-        found |= {version.key: version for version in _pages_of_versions(registry, prefix, {"deleted": "true"}, live)}
+        live = {_key(document) for document in _pages(registry, "/schemas", {"subjectPrefix": prefix}, _key)}
+        found |= {version.key: version for version in _pages_of_versions(registry, prefix, live)}
         seen = {key.subject for key in found}
         names = _pages(registry, "/subjects", {"subjectPrefix": prefix, "deleted": "true"}, str)
         missed = sorted({Subject.parse(str(name)) for name in names} - seen)
@@ -40,16 +40,13 @@ def read_versions(registry: SchemaRegistry, contexts: Collection[str]) -> list[S
     return [version for version in found.values() if version.subject.context in contexts]
 
 
-def _pages_of_versions(
-    registry: SchemaRegistry, prefix: str, query: Mapping[str, str], live: Collection[VersionKey] | None = None
-) -> Iterator[SchemaVersion]:
+def _pages_of_versions(registry: SchemaRegistry, prefix: str, live: Collection[Any]) -> Iterator[SchemaVersion]:
     """The versions that pages hold; nothing if the registry's pages do not say which versions they hold. `live`: those not deleted."""
-    for document in _pages(registry, "/schemas", {"subjectPrefix": prefix, **query}, _key):
+    for document in _pages(registry, "/schemas", {"subjectPrefix": prefix, "deleted": "true"}, _key):
         try:
-            version = decode_version(document)
+            yield decode_version(document, deleted=_key(document) not in live)
         except (KeyError, TypeError, ValueError):
             return
-        yield version if live is None or version.key in live else decode_version(document, deleted=True)
 
 
 def _key(document: Any) -> Any:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 
 from ferry.errors import some_of
 from ferry.schemas.contents import NOTHING_SET, Levels, Reference, SchemaVersion, Subject, VersionKey
@@ -47,30 +48,37 @@ def plan_versions(
     """Compare both sides. `images`: as of SubjectNaming.images."""
     here, there = list(source), {version.key: version for version in target}
     named = {subject: image for subject, image in images.items() if isinstance(image, Subject)}
+    copied = frozenset(named.values())
     wanted, conflicts = _wanted(here, named)
-    register, delete = [], []
-    for key, version in wanted.items():
-        found = there.get(key)
-        if found is not None and (parts := version.differences(found)):
-            conflicts.append((str(key), f"the target has another schema under this version: {', '.join(parts)} differ"))
-        elif found is None or (found.deleted and not version.deleted):
-            register.append(version)
-        if version.deleted and not (found and found.deleted):
-            delete.append(version)
-    conflicts += [*_other_ids(register, there.values()), *_unknown_references(register, wanted, there, images)]
+    register, delete = _changes(wanted, there)
     waves, cycle = _waves(register)
-    conflicts += (
-        [(f"subject {cycle[0].subject}", f"its references go in a circle: {some_of([str(key) for key in cycle])}")] if cycle else []
-    )
+    conflicts += [*_other_versions(wanted, there), *_other_ids(register, there.values())]
+    conflicts += _unknown_references(register, wanted, there, images)
+    if cycle:
+        conflicts.append((f"subject {cycle[0].subject}", f"its references go in a circle: {some_of(list(map(str, cycle)))}"))
     return VersionsPlan(
         wanted,
         {image: subject for subject, image in named.items()},
         waves,
-        tuple(version for wave in reversed(_waves(delete)[0]) for version in reversed(wave)),
+        tuple(reversed(list(chain.from_iterable(_waves(delete)[0])))),
         tuple(conflicts),
         tuple((f"subject {subject}", image) for subject, image in images.items() if isinstance(image, str)),
-        tuple(sorted(key for key in there.keys() - wanted.keys() if key.subject in named.values())) if there else (),
+        tuple(sorted(key for key in there.keys() - wanted.keys() if key.subject in copied)),
     )
+
+
+def _changes(
+    wanted: Mapping[VersionKey, SchemaVersion], there: Mapping[VersionKey, SchemaVersion]
+) -> tuple[list[SchemaVersion], list[SchemaVersion]]:
+    """What to register, and what to delete then."""
+    register = [version for key, version in wanted.items() if key not in there or (there[key].deleted and not version.deleted)]
+    return register, [version for key, version in wanted.items() if version.deleted and not (key in there and there[key].deleted)]
+
+
+def _other_versions(wanted: Mapping[VersionKey, SchemaVersion], there: Mapping[VersionKey, SchemaVersion]) -> Iterator[Named]:
+    for key, version in wanted.items():
+        if key in there and (parts := version.differences(there[key])):
+            yield str(key), f"the target has another schema under this version: {', '.join(parts)} differ"
 
 
 def _wanted(here: Iterable[SchemaVersion], images: Mapping[Subject, Subject]) -> tuple[dict[VersionKey, SchemaVersion], list[Named]]:

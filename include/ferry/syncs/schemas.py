@@ -21,7 +21,7 @@ from ferry.schemas.inventory import read_versions
 from ferry.schemas.plan import IMPORT, LevelChange, plan_versions
 from ferry.schemas.registry import open_registries
 
-SETTINGS_EACH = 100
+SETTINGS_EACH = 50
 
 
 def sync_schemas(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
