@@ -8,7 +8,7 @@ export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
 unexport PYTHONDONTWRITEBYTECODE
 PYTHON_DIRECTORIES := include demo tools tests dags plugins spark_jobs benchmarks docs/examples
 # What has a target of its own is not among the tests.
-ALL := not parity and not migration and not bounces and not rights and not matrix and not services and not drill and not spark_drill and not installing and not production and not image
+ALL := not parity and not migration and not bounces and not rights and not matrix and not services and not drill and not spark_drill and not airflow_drill and not installing and not production and not image
 # Of tests at a time: a third of the time a worker waits for brokers, so three keep two cores busy.
 WORKERS ?= 3
 # A file stays on one worker, with its clusters; tests/conftest.py puts the files that take longest first.
@@ -23,7 +23,7 @@ ROOM ?= wire
 EXTRAS := --extra airflow --extra spark --extra otel
 MINUTES ?= 5
 
-.PHONY: help setup browser prometheus demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model simulate fuzz parity rights drill matrix services spark-drill yarn airflow-releases airflow-production image exactness endings faults bounces soak hours page situations pictures coverage mutants bench spark-connector latency quiet scale width tiered distance docs how-tos lock pythons dist spark-environment clean
+.PHONY: help setup browser prometheus demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model simulate fuzz parity rights drill matrix services spark-drill yarn airflow-drill airflow-releases airflow-production image exactness endings faults bounces soak hours page situations pictures coverage mutants bench spark-connector latency quiet scale width tiered distance docs how-tos lock pythons dist spark-environment clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -119,6 +119,9 @@ spark-drill: setup ## A Spark cluster of two workers that are killed during runs
 
 yarn: setup ## Spark on YARN: archive, py-files, a container that is killed, Airflow: make yarn SEED=7
 	FERRY_YARN_SEED=$(SEED) pytest -s -m spark_drill tests/spark/test_yarn.py --durations 5
+
+airflow-drill: setup ## Runs that follow, arrivals, lineage and new passwords in a real Airflow
+	pytest -m airflow_drill $(PARALLEL) --durations 5
 
 airflow-releases: setup ## Ferry installed by pip into every minor release of Airflow, and beside every one of Spark 4; a run in each
 	pytest -m installing --durations 5

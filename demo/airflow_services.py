@@ -28,11 +28,13 @@ SERVICES: dict[str, list[str]] = {
     "scheduler": ["scheduler", "--skip-serve-logs"],
     "dag-processor": ["dag-processor"],
 }
-# Airflow answers after about 15 s on two cores; a cold, loaded machine may need several times that.
-START_SECONDS = 180.0
+# Airflow answers after about 15 s on two cores; a busy machine with a load of 20 needed over 180 s. A service that ends is seen sooner.
+START_SECONDS = 900.0
 STOP_SECONDS = 15.0
 # How long a service waits for others that write into SQLite. After its default of 5 s, on a busy machine, the scheduler would end.
 DATABASE_SECONDS = 100
+# A busy machine may need longer to read a DAG file than Airflow's 30 s, after which it counts as broken.
+DAG_FILE_SECONDS = "300"
 POLL_SECONDS = 0.5
 STATE_FILE = "services.json"
 LOG_TAIL_LINES = 15
@@ -114,6 +116,8 @@ class DemoAirflow:
             "AIRFLOW__API__PORT": str(self._state["port"]),
             "AIRFLOW__API__BASE_URL": self.url,
             "AIRFLOW__API_AUTH__JWT_SECRET": str(self._state["password"]) * 6,
+            "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": DAG_FILE_SECONDS,
+            "AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": DAG_FILE_SECONDS,
             "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "5",
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
             "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",

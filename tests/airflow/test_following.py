@@ -24,7 +24,7 @@ from tools.kafka import SandboxCluster
 from ferry.airflow.flows import dag_id
 from ferry.config import load_config
 
-pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark, pytest.mark.long]
+pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark, pytest.mark.airflow_drill]
 
 # More in an acceptance: FERRY_HANDOVERS=10.
 HANDOVERS = int(os.environ.get("FERRY_HANDOVERS", "2"))

@@ -23,7 +23,7 @@ from tools.kafka import SandboxCluster
 from ferry.airflow.flows import dag_id
 from ferry.config import load_config
 
-pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark, pytest.mark.long]
+pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark, pytest.mark.airflow_drill]
 
 SECRET = "hunter2-not-in-events"
 RECORDS = 300

@@ -95,6 +95,7 @@ def take_snapshot(
     places = _remote_places(matched, source_topics, concerns)
     there = None if concerns is None else [place for place in places.values() if place.topic in target_topics]
     state, positions = _read_positions(opened, target_topics, there, all_positions, asked_state)
+    target_topics = _not_older(target_topics, state, matched, target)
     selection, denied = allowed_topics(flow, request, source, source_topics, matched, state)
     claims = opened.claims(target_topics, [*dict(selection.selected).values(), *flow.handling.reroute])
     reroute = rerouted_topics(flow, matched, target_topics, claims) if stable or for_a_run else {}
@@ -111,6 +112,15 @@ def take_snapshot(
     return FlowSnapshot(
         selection, source_topics, target_topics, facts, state, claims, unavailable, hidden, lacks, found.configs, reroute, alike, begins
     )
+
+
+def _not_older(
+    topics: dict[str, TopicDescription], state: FlowState, matched: Selection, target: ClusterAdmin
+) -> dict[str, TopicDescription]:
+    """The target's topics; asked for again if a head names one that `topics` lacks: it was deleted, or a run has made it since."""
+    remote = {topic: id_of(topics.get(name)) for topic, name in matched.selected}
+    unknown = any(key.topic in remote and head.topic_ids.remote != remote[key.topic] for key, head in state.heads.items())
+    return target.topics() if unknown else topics
 
 
 def _leaves_at_rest(request: RunRequest) -> bool:

@@ -19,7 +19,7 @@ from ferry.copying.last_stable_lag import last_stable_lags, overdue
 from ferry.copying.partition_plan import PartitionPlan, plan_partitions, stopped_without_topic
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot, rules_of, take_snapshot
-from ferry.errors import ConfigError, FerryError, PositionDisagrees, SourceTruncated, TargetRecreated, count_of
+from ferry.errors import ConfigError, FerryError, PositionDisagrees, SourceTruncated, count_of
 from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.runs_topic import since_last_run
@@ -33,7 +33,7 @@ PLAN_VERSION = 1
 KEYLESS = "set cleanup.policy=delete on the remote topic until they are copied, or leave them out: ferry.abort.on.send.failure=false"
 # For a look at the first record of new compacted topics: a leader that hangs must not hold up the plan.
 LOOK_SECONDS = 5.0
-_SEEMS_SO_WHILE_A_RUN_COMMITS = frozenset({PositionDisagrees.__name__, SourceTruncated.__name__, TargetRecreated.__name__})
+_SEEMS_SO_WHILE_A_RUN_COMMITS = frozenset({PositionDisagrees.__name__, SourceTruncated.__name__})
 # Longer than a commit takes.
 SECOND_LOOK_SECONDS = 2.0
 
@@ -121,7 +121,6 @@ class RunPlan:
 def waited_for_second_look(opened: OpenFlow, failures: Iterable[PartitionFailure]) -> bool:
     """Whether these may only seem so while a run commits: then the head, the group and the end of a partition differ for a moment.
 
-    Or its first commit came after the snapshot had asked for the topics, and before it read the state: then a remote topic seems deleted.
     Or while a broker that the others have lost goes on as leader of Ferry's own topics: then its state is old. If so, this function waits
     longer than a commit takes, and until each transaction of now has its markers in the state topic and in the group. It asks two brokers
     for the leaders, and `opened` forgets what it has read.

@@ -15,7 +15,7 @@ from tests.conftest import Lab
 
 ROOT = Path(__file__).parents[3]
 CODE = [path for room in ("include", "dags", "spark_jobs", "benchmarks") for path in (ROOT / room).rglob("*.py")]
-RUN_SECONDS = 240
+RUN_SECONDS = 900
 # Executed by a shell, by Jinja, or by Java's and Spark's substitutions, each of these would leave a file or another text.
 HOSTILE = 'it\'s "x" $(touch never) `touch never`; touch never #{{ 7 * 7 }} ${env:HOME} %s\\'
 

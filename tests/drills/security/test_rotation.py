@@ -23,7 +23,7 @@ from tools.kafka.reading import read_all
 from ferry.airflow.connections import placeholder
 from ferry.config import load_config
 
-pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark, pytest.mark.long]
+pytestmark = [pytest.mark.airflow, pytest.mark.brokers, pytest.mark.spark, pytest.mark.airflow_drill]
 
 PARTITIONS, RECORDS, SIZE = 4, 1_000, 4_000
 # Four megabytes then take twenty seconds.

@@ -32,7 +32,7 @@ from ferry.errors import ExitCode
 
 pytestmark = [pytest.mark.spark, pytest.mark.brokers]
 
-RUN_SECONDS = 280
+RUN_SECONDS = 900
 VARIABLE = "FERRY_TEST_STORE"
 
 
