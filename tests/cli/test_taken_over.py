@@ -37,7 +37,7 @@ class Played:
     def move_records(self, copy: Callable[[], object], _: object) -> None:
         copy()
 
-    def report(self) -> Any:
+    def report(self, **_: object) -> Any:
         return SimpleNamespace(exit_code=ExitCode.DONE, taken_over=self.by, problems=list, document=dict)
 
 
