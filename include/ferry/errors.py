@@ -79,11 +79,6 @@ def offsets_of(start: int, end: int | None) -> str:
     return f"offset {start:,}" if end <= start + 1 else f"offsets {start:,} to {end - 1:,}"
 
 
-# How the names of Kafka Streams' repartition topics end, and why records of these are lost.
-REPARTITION = "-repartition"
-STREAMS_DELETES = "Kafka Streams deletes the records of its repartition topics when it has read them, whatever their retention"
-
-
 class RetryRule(Enum):
     RETRY = "retry"  # the same call may succeed later
     FAIL = "fail"  # the same call fails again until somebody corrects the input
@@ -169,6 +164,32 @@ class NotAuthorized(ClusterUnreachable):
     retry = RetryRule.FAIL
 
 
+class RegistryUnreachable(ClusterUnreachable):
+    """A schema registry does not answer, does not answer in time, or answers what no schema registry does."""
+
+    next_step = "check that the schema registry is up, then schema.registry.url and the network; when it answers, run again"
+
+
+class RegistryLoginRefused(AuthenticationFailed):
+    """A schema registry refuses the login, or an operation that needs a right."""
+
+    next_step = "correct the keys schema.registry.* of this cluster, or grant on the registry what the message names, then run again"
+
+
+class SchemasRefused(FerryError):
+    """Schemas cannot be copied as they are: they contradict what the target's registry holds, or a registry refuses a change."""
+
+    next_step = "resolve what the message names, or leave the subjects out with sync.schemas.subjects.exclude; then run ferry sync schemas"
+    exit_code = ExitCode.PARTLY_FAILED
+    retry = RetryRule.HUMAN
+
+
+class IdsNotKept(SchemasRefused):
+    """The target's registry gives schemas other ids or versions than it is asked for, so copied records would mean other schemas."""
+
+    next_step = "use a registry that honours the mode IMPORT, or set sync.schemas.enabled=false: docs/schemas.md says more"
+
+
 class SparkMissing(ArgumentError):
     """Spark cannot be started as asked (no such connection, master or installation)."""
 
@@ -210,22 +231,6 @@ class SourceDataLost(FerryError):
     )
     exit_code = ExitCode.DATA_LOST
     retry = RetryRule.HUMAN
-
-    @classmethod
-    def remedy(cls, topics: Iterable[str]) -> str:
-        """What to do so that no more records of these topics are lost."""
-        named = set(topics)
-        streams = sorted(name for name in named if name.endswith(REPARTITION))
-        told = [] if len(streams) == len(named) and streams else ["run more often, or raise the source's retention"]
-        told += [f"exclude {some_of(streams)}: {STREAMS_DELETES}"] if streams else []
-        return ", and ".join(told)
-
-    @classmethod
-    def of(cls, problem: str, topics: Iterable[str]) -> "SourceDataLost":
-        """The error, with the next step for the loss of records of these topics."""
-        found = cls(problem)
-        found.next_step = cls.next_step.replace(cls.remedy(()), cls.remedy(topics))
-        return found
 
 
 class RecordsSkipped(FerryError):
@@ -277,9 +282,7 @@ class RecoveryStopped(FerryError):
 class ChangeRefused(FerryError):
     """A cluster refuses to create or change a topic, config or ACL as asked; the message holds its reason."""
 
-    next_step = (
-        "change the value at the source, or leave it out with config.properties.exclude, topics.exclude or sync.topic.acls.enabled=false"
-    )
+    next_step = "change it at the source, or leave it out with config.properties.exclude, topics.exclude or sync.topic.acls.enabled=false"
     exit_code = ExitCode.PARTLY_FAILED
     retry = RetryRule.HUMAN
 

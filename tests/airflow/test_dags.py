@@ -165,6 +165,17 @@ def test_without_syncs_the_report_waits_for_the_copy(airflow_database: None, tmp
     assert "copy_records" in dag.get_task("report_outcome").upstream_task_ids
 
 
+def test_schemas_are_synced_before_the_copy(airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only if both clusters have a registry. If the sync fails, no record is copied."""
+    path = tmp_path / "mm2.properties"
+    path.write_text(CONFIG + "A.schema.registry.url = http://a.invalid\nB.schema.registry.url = http://b.invalid\n")
+    monkeypatch.setenv("FERRY_CONFIG", str(path))
+    dag = dagbag(monkeypatch).dags["ferry.A.B"]
+    assert [task.task_id for task in dag.topological_sort()][:4] == [*TASKS[:2], "sync_schemas", "copy_records"]
+    assert dag.get_task("sync_schemas").trigger_rule == dag.get_task("copy_records").trigger_rule == "none_failed"
+    assert dag.get_task("sync_schemas").downstream_task_ids == {"copy_records", "report_outcome"}
+
+
 def test_the_check_of_limits_runs_beside_the_report(bag: DagBag) -> None:
     """A limit that is broken, or an event that cannot be sent, fails neither the copy nor the report."""
     for name in BESIDE:

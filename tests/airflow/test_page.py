@@ -332,7 +332,7 @@ def test_the_views_tell_what_the_flow_did(page: Page) -> None:
     assert {entry["translated"] for entry in group["partitions"]} == {5}
     assert page.get("group", flow="A->B", group="nobody")["problem"]["error"] == "ArgumentError"
     drift = page.get("drift", flow="A->B")
-    assert drift["totals"] == {"topics": 0, "configs": 0, "acls": 0}
+    assert drift["totals"] == {"topics": 0, "schemas": 0, "configs": 0, "acls": 0}
     assert page.get("verify", flow="A->B")["reports"] == []
     losses = page.get("losses", flow="A->B")
     assert (losses["losses"], losses["command"]) == ([], f"ferry ack-loss {page.flow.source.path.name} --flow 'A->B'")

@@ -141,7 +141,7 @@ def test_the_report_of_a_run_that_never_began_names_what_stopped_the_copy(
     settings = SimpleNamespace(name="A->B", source=SimpleNamespace(alias="A"), target=SimpleNamespace(alias="B"))
     monkeypatch.setattr(steps, "flow_for_running", lambda _: settings)
     monkeypatch.setattr(steps, "request_of", lambda *_: None)
-    monkeypatch.setattr(steps, "sync_tasks", lambda _: {})
+    monkeypatch.setattr(steps, "sync_tasks", lambda *_: {})
     monkeypatch.setattr(steps, "open_run", Never)
     monkeypatch.setattr(steps, "keep_run", lambda _, report: kept.append(report) or "")
     monkeypatch.setattr(steps, "emit", list)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,17 +25,22 @@ pytestmark = pytest.mark.airflow
 
 FLOW = FlowReference(Path("mm2.properties"), "A->B")
 SYNCS = {"sync_acls": "acls", "sync_groups": "groups"}
+BEFORE = {"sync_schemas": "schemas"}
 SKIPPED = "sync_acls is skipped: done 3 s ago"
 
 
+def sync_tasks(_: object, names: Iterable[SyncName]) -> dict[str, str]:
+    return {task: name for task, name in (BEFORE | SYNCS).items() if SyncName(name) in names}
+
+
 class Undue:
-    """Of the syncs only the ACLs were done too short a time ago."""
+    """Of the syncs only the schemas and the ACLs were done too short a time ago."""
 
     def __init__(self, *_: object) -> None: ...
 
     def not_due(self, name: SyncName, soon: float) -> str:
         assert soon == steps.SOON_SECONDS
-        return "done 3 s ago" if name is SyncName.ACLS else ""
+        return "done 3 s ago" if name in {SyncName.SCHEMAS, SyncName.ACLS} else ""
 
 
 @pytest.mark.parametrize(
@@ -117,7 +122,7 @@ def test_the_last_line_of_a_copy_says_what_was_copied_what_failed_and_what_is_le
     monkeypatch.setattr(FerrySparkOperator, "execute", copies)
     monkeypatch.setattr(steps, "request_of", lambda *_: None)
     monkeypatch.setattr(steps, "flow_for_running", lambda _: SimpleNamespace())
-    monkeypatch.setattr(steps, "sync_tasks", lambda _: SYNCS)
+    monkeypatch.setattr(steps, "sync_tasks", sync_tasks)
     monkeypatch.setattr(steps, "Syncs", Undue)
     left: dict[str, Any] = {}
     monkeypatch.setattr(tasks, "get_current_context", lambda: {"ti": SimpleNamespace(xcom_push=left.__setitem__)})
@@ -135,7 +140,7 @@ def test_after_a_run_that_was_taken_over_no_sync_is_started(monkeypatch: pytest.
     run = SimpleNamespace(report=lambda **_: RunReport("A->B", "run", "", "", "", taken_over="newer"), opened=None)
     monkeypatch.setattr(steps, "request_of", lambda *_: None)
     monkeypatch.setattr(steps, "flow_for_running", lambda _: SimpleNamespace())
-    monkeypatch.setattr(steps, "sync_tasks", lambda _: SYNCS)
+    monkeypatch.setattr(steps, "sync_tasks", sync_tasks)
     monkeypatch.setattr(steps, "open_run", lambda *_: nullcontext(run))
     assert steps.sum_up(FLOW, {}) == dict.fromkeys(SYNCS, steps.TAKEN_OVER)
 
@@ -143,20 +148,20 @@ def test_after_a_run_that_was_taken_over_no_sync_is_started(monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("plan", "tries", "left_out"),
     [
-        ({}, 1, ["prepare_topics", "copy_records", "announce_topics", "sync_acls"]),
-        ({}, 2, ["prepare_topics", "copy_records", "sync_acls"]),
-        ({"needs_preparation": True}, 1, ["announce_topics", "sync_acls"]),  # prepare_topics leaves out the copy
-        ({"needs_copy": True}, 1, ["prepare_topics"]),
-        ({"needs_copy": True, "needs_preparation": True}, 1, None),
+        ({}, 1, ["prepare_topics", "copy_records", "announce_topics", "sync_schemas", "sync_acls"]),
+        ({}, 2, ["prepare_topics", "copy_records", "sync_schemas", "sync_acls"]),
+        ({"needs_preparation": True}, 1, ["announce_topics", "sync_schemas", "sync_acls"]),  # prepare_topics leaves out the copy
+        ({"needs_copy": True}, 1, ["prepare_topics", "sync_schemas"]),  # the syncs behind a copy are decided after it
+        ({"needs_copy": True, "needs_preparation": True}, 1, ["sync_schemas"]),
         (
             {"needs_copy": True, "needs_preparation": True, "dry_run": True},
             1,
-            ["prepare_topics", "copy_records", "announce_topics", "check_limits", "report_outcome", "sync_acls"],
+            ["prepare_topics", "copy_records", "announce_topics", "check_limits", "report_outcome", "sync_schemas", "sync_acls"],
         ),
     ],
 )
 def test_a_plan_leaves_out_the_tasks_that_have_nothing_to_do(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], plan: dict[str, bool], tries: int, left_out: list[str] | None
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], plan: dict[str, bool], tries: int, left_out: list[str]
 ) -> None:
     """After a copy it is decided anew which syncs are due. If the whole run is tried again, an earlier try may have copied something."""
     wanted = {"needs_copy": False, "needs_preparation": False, **plan}
@@ -169,14 +174,10 @@ def test_a_plan_leaves_out_the_tasks_that_have_nothing_to_do(
         monkeypatch.setattr(module, "get_current_context", lambda: context)
     monkeypatch.setattr(steps, "request_of", lambda *_: None)
     monkeypatch.setattr(steps, "flow_for_running", lambda _: None)
-    monkeypatch.setattr(steps, "sync_tasks", lambda _: SYNCS)
+    monkeypatch.setattr(steps, "sync_tasks", sync_tasks)
     monkeypatch.setattr(steps, "Syncs", Undue)
     monkeypatch.setattr(steps, "plan_parts", lambda _: [])
     monkeypatch.setattr(steps, "open_run", lambda *_: nullcontext(run))
-    if left_out is None:
-        assert steps.plan(FLOW)["needs_copy"]
-        assert left == {}
-        return
     with pytest.raises(DownstreamTasksSkipped) as ended:
         steps.plan(FLOW)
     assert ended.value.tasks == left_out

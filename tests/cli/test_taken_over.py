@@ -14,6 +14,7 @@ from ferry.cli import copies
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode
 from ferry.pipeline import run as pipeline
+from ferry.syncs.names import AFTER_THE_COPY
 
 pytestmark = pytest.mark.unit
 
@@ -36,7 +37,7 @@ class Played:
     def move_records(self, copy: Callable[[], object], _: object) -> None:
         copy()
 
-    def report(self) -> Any:
+    def report(self, **_: object) -> Any:
         return SimpleNamespace(exit_code=ExitCode.DONE, taken_over=self.by, problems=list, document=dict)
 
 
@@ -54,7 +55,7 @@ def test_a_run_that_was_taken_over_judges_limits_unless_a_command_did_it(
     monkeypatch.setattr(pipeline, "open_run", Played)
     flow: Any = SimpleNamespace(tasks_max=None)
     monkeypatch.setattr(copies, "copy_records", lambda *_, **__: ExitCode.DONE)
-    monkeypatch.setattr(copies, "_sync", lambda _: done.append("synced") or [])
+    monkeypatch.setattr(copies, "_sync", lambda _, names: done.extend(["synced"] * (names == AFTER_THE_COPY)) or [])
     monkeypatch.setattr(copies, "_look_back", look_back)
     for name in ("_warn", "answer", "report_parts"):
         monkeypatch.setattr(copies, name, lambda *_, **__: [])

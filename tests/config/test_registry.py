@@ -9,6 +9,7 @@ from ferry.config.registry.clients import CLIENTS
 from ferry.config.registry.ferry import FERRY
 from ferry.config.registry.flows import FLOWS
 from ferry.config.registry.property import Effect, Property
+from ferry.config.registry.schemas import SCHEMAS
 from ferry.config.registry.workers import FILE, WORKERS
 
 pytestmark = pytest.mark.unit
@@ -28,4 +29,4 @@ def test_no_name_stands_twice_in_a_table() -> None:
     assert len(CLIENT_PROPERTIES) == len(CLIENTS)
     assert len(FILE_PROPERTIES) == len(FILE)
     assert len(WORKER_PROPERTIES) == len(WORKERS)
-    assert len(FLOW_PROPERTIES) == len(FLOWS) + len(FERRY) - 1  # one of Ferry's is a cluster's
+    assert len(FLOW_PROPERTIES) == len(FLOWS) + len(SCHEMAS) + len(FERRY) - 1  # one of Ferry's is a cluster's

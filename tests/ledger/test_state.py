@@ -20,6 +20,8 @@ from ferry.ledger.state import (
     Claim,
     FlowRecord,
     Head,
+    ImportMode,
+    LevelsRead,
     LossAcknowledged,
     OwnedAcl,
     Start,
@@ -48,6 +50,8 @@ ENTRIES: st.SearchStrategy[StateEntry] = st.one_of(
     st.builds(LossAcknowledged, NAMES, st.integers(0, 9), NUMBERS, NAMES),
     st.builds(SyncDone, NAMES, NUMBERS, NAMES),
     st.builds(OwnedAcl, ACLS, st.lists(ACLS, max_size=2).map(tuple)),
+    st.builds(ImportMode, NAMES, NAMES),
+    st.builds(LevelsRead, NAMES),
 )
 HEAD = Head("t", 0, 5, "s", "A.t", "r", "l", 1, "run")
 

@@ -288,6 +288,7 @@ def drift(*, differs: bool = True) -> dict[str, Any]:
     outcomes: Mapping[str, SyncOutcome] = {
         "topics": SyncOutcome(changes["topics"] if differs else (), sync="topics", dry_run=True),
         "configs": SyncOutcome(changes["configs"] if differs else (), left, sync="configs", dry_run=True),
+        "schemas": SyncOutcome(sync="schemas", left_out="A.schema.registry.url is not set", dry_run=True),
         "acls": off,
     }
     return drift_of(outcomes)

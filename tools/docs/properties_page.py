@@ -9,6 +9,7 @@ from ferry.config.registry.clients import CLIENTS
 from ferry.config.registry.ferry import FERRY
 from ferry.config.registry.flows import CHECKPOINTS, CONNECT, FILTERS, HEARTBEATS, PROPOSED, REMOVED, SOURCE, WITHOUT_EFFECT
 from ferry.config.registry.property import Effect, Property
+from ferry.config.registry.schemas import REGISTRIES, SCHEMAS
 from ferry.config.registry.workers import FILE, WORKERS
 
 PAGE = Path("docs/properties.md")
@@ -125,6 +126,15 @@ or librdkafka's names as in Airflow's Kafka connections. This works inside Airfl
 
 _SECTIONS: tuple[tuple[str, str, Iterable[Property]], ...] = (
     ("Ferry", "", FERRY),
+    ("Flows: schemas", "", SCHEMAS),
+    (
+        "Schema registries",
+        (
+            "After a cluster's alias: `A.schema.registry.url`. The rows with `ssl.` and `sasl.oauthbearer.` mean the same as for a Kafka "
+            "client. A registry inherits nothing from its cluster."
+        ),
+        REGISTRIES,
+    ),
     ("The whole file", "", FILE),
     ("Flows: records and topics", "", SOURCE),
     ("Flows: checkpoints and groups", "", CHECKPOINTS),

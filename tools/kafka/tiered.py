@@ -6,30 +6,19 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import tempfile
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from xml.sax.saxutils import quoteattr
+
+from tools.kafka.artifacts import retrieve
 
 from ferry.cache import cache_directory
 from ferry.sandbox.broker_process import SandboxFailed
-from ferry.sandbox.jars import KAFKA_VERSION, JarsMissing, ivy_jar, java, locked
+from ferry.sandbox.jars import KAFKA_VERSION, locked
 from kafka.admin import KafkaAdminClient, OffsetSpec
 from kafka.structs import TopicPartition
 
 JAR = f"kafka-storage-{KAFKA_VERSION}-test.jar"
-MODULE = """\
-<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
-  <info organisation="ferry" module="tiered"/>
-  <dependencies>
-    <dependency org="org.apache.kafka" name="kafka-storage" rev={version} transitive="false">
-      <artifact name="kafka-storage" type="jar" ext="jar" m:classifier="test"/>
-    </dependency>
-  </dependencies>
-</ivy-module>
-"""
 # Segments of a topic, and how much of it stays on the brokers' disks.
 TOPIC = {"remote.storage.enable": "true", "segment.bytes": str(1 << 20), "local.retention.bytes": "1", "file.delete.delay.ms": "100"}
 # A loaded machine moves a segment in a fraction of a second.
@@ -78,16 +67,5 @@ def _jar() -> Path:
     directory = cache_directory() / f"tiered-{KAFKA_VERSION}"
     with locked(cache_directory() / "resolve.lock", os.O_WRONLY | os.O_CREAT):
         if not (directory / JAR).is_file():
-            _resolve(directory)
+            retrieve(("org.apache.kafka", "kafka-storage", KAFKA_VERSION), "test", "jar", directory)
     return directory / JAR
-
-
-def _resolve(directory: Path) -> None:
-    with tempfile.TemporaryDirectory() as scratch:
-        module = Path(scratch) / "ivy.xml"
-        module.write_text(MODULE.format(version=quoteattr(KAFKA_VERSION)))
-        command = [java(), "-jar", str(ivy_jar()), "-cache", str(cache_directory() / "ivy"), "-ivy", str(module), "-confs", "default"]
-        command += ["-retrieve", f"{directory}/[artifact]-[revision](-[classifier]).[ext]"]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if not (directory / JAR).is_file():
-        raise JarsMissing(f"{JAR} could not be downloaded: check the network; Ivy said:\n{done.stdout[-2000:]}")

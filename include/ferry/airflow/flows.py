@@ -13,7 +13,7 @@ from ferry.config import Flow, load_config
 from ferry.config.settings import CALLBACK
 from ferry.errors import ConfigError
 from ferry.monitoring.runs import SYNC_TASKS
-from ferry.syncs.names import AFTER_THE_COPY, not_enabled
+from ferry.syncs.names import AFTER_THE_COPY, BEFORE_THE_COPY, SyncName, not_enabled
 
 # A tag of all of Ferry's DAGs, by which the page finds them.
 TAG = "ferry"
@@ -77,9 +77,9 @@ def flow_asset(flow: Flow) -> Asset:
     return Asset(name=dag_id(flow), uri=f"ferry://{flow.source.alias}/{flow.target.alias}")
 
 
-def sync_tasks(flow: Flow) -> dict[str, str]:
-    """The enabled syncs of the flow, by task id. Each is a task of its own, so a failed sync stops no other."""
-    return {f"{SYNC_TASKS}{name.value.replace('-', '_')}": name.value for name in AFTER_THE_COPY if not not_enabled(flow, name)}
+def sync_tasks(flow: Flow, names: Iterable[SyncName] = (*BEFORE_THE_COPY, *AFTER_THE_COPY)) -> dict[str, str]:
+    """Those of these syncs that the flow has enabled, by task id. Each is a task of its own, so a failed sync stops no other."""
+    return {f"{SYNC_TASKS}{name.value.replace('-', '_')}": name.value for name in names if not not_enabled(flow, name)}
 
 
 def runbook(flow: Flow) -> str:
@@ -94,6 +94,8 @@ target. You may kill a run at any moment and start it again: nothing is lost, du
 |---|---|---|
 | `plan_run` | compares both clusters; writes nothing | the message names the cluster, key or topic to correct |
 | `prepare_topics` | creates and grows remote topics, records where new partitions start | check rights and limits on the target |
+| `sync_schemas` | registers on the target's schema registry what it lacks, if both clusters have one | no record is copied: the message \
+names the subject, and what to do |
 | `copy_records` | one Spark job that copies up to the bound, and goes on if the run follows; skipped when nothing is new | retried; \
 *superseded*: a newer run took over |
 | `sync_…` | configs, ACLs, heartbeat, offset syncs, checkpoints, group offsets, the source group; each is skipped when not due | \

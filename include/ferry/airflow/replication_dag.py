@@ -1,4 +1,4 @@
-"""The DAG that replicates one flow: plan, topics, copy, syncs, report.
+"""The DAG that replicates one flow: plan, topics, schemas, copy, syncs, report.
 
 A task's process costs more than what most tasks do. So the plan names the tasks that have nothing to do, and Airflow skips these without a
 process. After a copy, its task does so for the syncs that are not due. A task that has a process, also a cleared one, decides again.
@@ -17,6 +17,7 @@ from ferry.airflow.tasks import of_flow
 from ferry.airflow.versions import AssetOrTimeSchedule, CronDataIntervalTimetable
 from ferry.config import Flow
 from ferry.monitoring.runs import ANNOUNCE_TASK, COPY_TASK, LIMITS_TASK, PLAN_TASK, PREPARE_TASK, REPORT_TASK
+from ferry.syncs.names import AFTER_THE_COPY, BEFORE_THE_COPY
 
 RETRY_SECONDS = 30
 
@@ -40,6 +41,7 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
             # One XCom a task: each value of a document would be another one, and Airflow 3.0 takes no null as one.
             return task(task_id=task_id, multiple_outputs=False, **options)(of_flow(function, reference))
 
+        before, after = flows.sync_tasks(flow, BEFORE_THE_COPY), flows.sync_tasks(flow, AFTER_THE_COPY)
         late = {"trigger_rule": "all_done"}
         planned = body(steps.plan, PLAN_TASK)()
         prepared = body(steps.prepare, PREPARE_TASK, max_active_tis_per_dag=1)(planned)
@@ -51,13 +53,17 @@ def replication_dag(flow: Flow, reference: FlowReference, options: DagOptions) -
             copied: BaseOperator = CopyRecordsOperator(task_id=COPY_TASK, planned=planned, trigger_rule="none_failed", **spark)
         else:
             copied = BaseOperator(task_id=COPY_TASK)
-        synced = [body(steps.sync, task_id, **late)(name, planned) for task_id, name in flows.sync_tasks(flow).items()]
+        # A sync before the copy that fails stops it; the topics that need no change are skipped.
+        first = [body(steps.sync, task_id, trigger_rule="none_failed")(name, planned) for task_id, name in before.items()]
+        synced = [body(steps.sync, task_id, **late)(name, planned) for task_id, name in after.items()]
         announced = body(assets.announce, ANNOUNCE_TASK, outlets=[assets.topics_alias(flow)], **late)(planned)
         limits = body(steps.check_limits, LIMITS_TASK, **late)(planned)
         reported = body(steps.report, REPORT_TASK, outlets=[flows.flow_asset(flow)], retries=0, **late)(planned, prepared)
         # A flow may have no syncs: the report waits for the copy all the same.
-        prepared >> copied >> [*synced, announced, limits, reported]
-        synced >> reported
+        prepared >> [*first, copied]
+        first >> copied
+        copied >> [*synced, announced, limits, reported]
+        [*first, *synced] >> reported
 
     return replicate()
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -30,7 +31,7 @@ from ferry.pipeline.report_reading import UNFINISHED, keep_lag, keep_run
 from ferry.pipeline.run import Run, open_run
 from ferry.pipeline.syncs import Syncs
 from ferry.pipeline.tables import Table, plan_parts, report_parts, sum_line, sync_line, sync_parts
-from ferry.syncs.names import SyncName
+from ferry.syncs.names import AFTER_THE_COPY, BEFORE_THE_COPY, SyncName
 
 LOG_WIDTH = 160
 # A sync that will be due so soon gets its task, which decides when it runs. Otherwise a run a minute would do a sync of 60 s in every other
@@ -66,7 +67,8 @@ def plan(flow: FlowReference) -> dict[str, Any]:
         with open_run(flow_for_running(flow), request_of(flow, context)) as run:
             planned = run.plan
             needs_copy = planned.needs_copy and not dry_run
-            undue = {} if needs_copy else _undue(run)  # a copy may take long: at its end it is decided which syncs are due
+            # A copy may take long: at its end it is decided which syncs behind it are due.
+            undue = _undue(run, BEFORE_THE_COPY if needs_copy else (*BEFORE_THE_COPY, *AFTER_THE_COPY))
     document = planned.document()
     _show(plan_parts(planned))
     topics = {(partition.facts.topic, partition.facts.remote_topic) for partition in planned.partitions if partition.segments}
@@ -110,10 +112,10 @@ def skip_without_work(task: str, planned: Mapping[str, Any] | None) -> Mapping[s
     return planned
 
 
-def _undue(run: Run) -> dict[str, str]:
-    """The tasks of syncs that are not due, and why."""
+def _undue(run: Run, names: Iterable[SyncName]) -> dict[str, str]:
+    """The tasks of those of these syncs that are not due, and why."""
     syncs = Syncs(run.opened)
-    return {task: why for task, name in sync_tasks(run.flow).items() if (why := syncs.not_due(SyncName(name), SOON_SECONDS))}
+    return {task: why for task, name in sync_tasks(run.flow, names).items() if (why := syncs.not_due(SyncName(name), SOON_SECONDS))}
 
 
 def prepare(flow: FlowReference, planned: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,12 +160,12 @@ def report(flow: FlowReference, planned: Mapping[str, Any] | None, prepared: Map
         settings = flow_for_running(flow)
         with open_run(settings, request_of(flow, context)) as run:
             found = run.report(idle=not (planned["needs_copy"] or planned["needs_preparation"]), notices=planned.get("notices", ()))
-            if UNFINISHED in found.failed and (left := first_failure([COPY_TASK])):
+            if UNFINISHED in found.failed and (left := first_failure([*sync_tasks(settings, BEFORE_THE_COPY), COPY_TASK])):
                 found = replace(found, failed=(_failure_of_the_run(left),))
             if found.taken_over is None:
-                decided = COPY_TASK if planned["needs_copy"] else PLAN_TASK
-                left_out = context["ti"].xcom_pull(task_ids=decided, key=LEFT_OUT) or {}
-                found = with_absent_syncs(found, sync_tasks(settings), left_out)
+                decided = (PLAN_TASK, COPY_TASK) if planned["needs_copy"] else (PLAN_TASK,)
+                left_out = [context["ti"].xcom_pull(task_ids=task, key=LEFT_OUT) or {} for task in decided]
+                found = with_absent_syncs(found, sync_tasks(settings), dict(ChainMap(*left_out)))
             _show(report_parts(found))
             done = [sync_line(outcome) for outcome in found.syncs.values() if not outcome["left_out"]]
             for text in (*done, *(problem.named for problem in found.problems())):
@@ -184,7 +186,9 @@ def sum_up(flow: FlowReference, context: Mapping[str, Any]) -> dict[str, str]:
             found = run.report(idle=False)
             left = status_after_run(run.opened, found).lag.records if found.problems() else 0
             say(sum_line(found) + (f"; {count_of(left, 'record')} left" if left else ""))
-            return _undue(run) if found.taken_over is None else dict.fromkeys(sync_tasks(settings), TAKEN_OVER)
+            return (
+                _undue(run, AFTER_THE_COPY) if found.taken_over is None else dict.fromkeys(sync_tasks(settings, AFTER_THE_COPY), TAKEN_OVER)
+            )
     except FerryError as problem:
         say(f"what was copied cannot be read: {problem.named}")
     return {}

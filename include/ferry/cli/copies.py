@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import StrEnum
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from time import time, time_ns
 from typing import TYPE_CHECKING, Annotated
@@ -17,14 +18,14 @@ from ferry.cli.output import Aside, Part, answer, check_report_file, complaint, 
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, FerryError, error_named, worst_exit_code
 from ferry.pipeline.tables import plan_parts, report_parts, sync_line, sync_parts
-from ferry.syncs.names import SyncName
+from ferry.syncs.names import AFTER_THE_COPY, BEFORE_THE_COPY, SyncName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ferry.config import Flow
     from ferry.ledger.run_report import RunReport
-    from ferry.ledger.sync_outcome import Measurement
+    from ferry.ledger.sync_outcome import Measurement, SyncOutcome
     from ferry.pipeline.run import Run
     from ferry.pipeline.run_plan import RunPlan
     from ferry.syncs.topics import TopicChanges
@@ -130,7 +131,6 @@ def carry_out(
 
     check_report_file(report_file)
     codes: list[ExitCode] = []
-    measured: list[Measurement] = []
     began = time_ns()
     with open_run(flow, replace(request, watched=is_watched() and not as_json)) as run:
         if master is None:
@@ -140,12 +140,15 @@ def carry_out(
 
             check_master(master)  # before anything is created
         _warn(run)
-        run.move_records(lambda: codes.append(copy_records(config, run, master, as_json=as_json)), show_changes)
+        done, stopped = _before(run, wanted=syncs)
+        if not stopped:
+            run.move_records(lambda: codes.append(copy_records(config, run, master, as_json=as_json)), show_changes)
         # If a newer run has taken over, that run does the syncs. If a cluster is away, there are none.
         goes_on = syncs and not {ExitCode.SUPERSEDED, ExitCode.UNREACHABLE} & set(codes) and run.taken_over() is None
         if goes_on:
-            measured += _sync(run)
-        outcome = run.report()
+            done += _sync(run, AFTER_THE_COPY)
+        measured = list(chain.from_iterable(map(attrgetter("measurements"), done)))
+        outcome = run.report(idle=stopped)
         codes.append(outcome.exit_code)
         # If each run takes over from the one before, no other one would check the limits. After a command has taken over, nobody copies.
         judge = syncs and ExitCode.SUPERSEDED not in codes and outcome.taken_over != ""
@@ -184,14 +187,25 @@ def show_changes(changes: TopicChanges) -> None:
         notice(f"remote topic {failure.remote_topic} of {failure.topic}: {failure.problem}")
 
 
-def _sync(run: Run) -> list[Measurement]:
-    measured: list[Measurement] = []
-    for outcome in run.sync():
-        measured += outcome.measurements
+def _before(run: Run, *, wanted: bool) -> tuple[list[SyncOutcome], bool | None]:
+    """The syncs before the copy, and True if one of them failed, so that nothing may be copied."""
+    done = _sync(run, BEFORE_THE_COPY) if wanted else []
+    failures = list(chain.from_iterable(outcome.failed for outcome in done))
+    for failure in failures:
+        notice(str(failure))
+    if failures:
+        notice("no record is copied: nobody could read the copies without their schemas")
+    return done, bool(failures) or None
+
+
+def _sync(run: Run, names: Sequence[SyncName]) -> list[SyncOutcome]:
+    outcomes = []
+    for outcome in run.sync(names):
+        outcomes.append(outcome)
         done = [] if outcome.left_out else [sync_line(outcome.document())]
         for text in (*done, *(f"{outcome.sync}: {entry}" for entry in outcome.notices)):
             notice(text)
-    return measured
+    return outcomes
 
 
 def _look_back(run: Run, outcome: RunReport, measured: list[Measurement], *, judge: bool) -> ExitCode:

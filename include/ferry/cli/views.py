@@ -164,6 +164,7 @@ def verify(
     again: Annotated[str | None, typer.Option("--run-id", help="Continue a verify that ended early, by its run id.")] = None,
     report: ReportFile = None,
     tombstones: Tombstones = False,
+    schemas: Annotated[bool, typer.Option("--schemas", help="Compare the schema registries instead of records.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare both sides record by record. The report names every difference, and everything that could not be compared."""
@@ -172,6 +173,12 @@ def verify(
 
     settings = load_flow(config, flow)
     check_report_file(report)
+    if schemas:
+        from ferry.verify.registries import verify_schemas
+
+        compared = verify_schemas(settings)
+        answer(compared.document(), compared.lines(), as_json=as_json, report=report)
+        raise typer.Exit(compared.exit_code)
     bounds = moment("--from", since), moment("--until", until)
     request = VerifyRequest(flow, again or run_id("verify"), tuple(topic or ()), tuple(partition or ()), *bounds, digest)
     if tombstones:

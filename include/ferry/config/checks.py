@@ -7,7 +7,7 @@ from ferry.config.keys import Keys, Recognised
 from ferry.config.problems import Problems
 from ferry.config.properties import MISPLACED, PEM_BEGIN, Entry
 from ferry.config.providers import Providers, UnresolvedReference, has_reference
-from ferry.config.registry.kinds import BOOLEAN, PATTERNS
+from ferry.config.registry.kinds import BOOLEAN, PATTERNS, URLS
 from ferry.config.registry.property import Effect, Scope
 from ferry.config.unknown_keys import judge
 from ferry.errors import ConfigError
@@ -61,7 +61,9 @@ class EntryChecks:
         except UnresolvedReference as problem:
             self.problems.add(str(problem), entry)
         if not has_reference(resolved.value):  # a value that a reference gave is never shown
-            self._check_value(resolved, reading, shown=resolved == entry and not reading.property.kind.secret)
+            kind = reading.property.kind
+            secret = kind.secret or (kind is URLS and "@" in entry.value)  # a login
+            self._check_value(resolved, reading, shown=resolved == entry and not secret)
         return resolved
 
     def _unknown(self, key: str, entry: Entry) -> None:

@@ -5,7 +5,7 @@ settings. So a cluster can be pickled into a Spark task closure, and only litera
 """
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ferry.config.client_libraries import kafka_python_settings, librdkafka_settings
@@ -15,6 +15,7 @@ from ferry.config.login import Login, read_login
 from ferry.config.oauth_login import JAAS
 from ferry.config.providers import Providers, UnresolvedReference, has_reference, is_reference, without_references
 from ferry.config.registry import CLIENT_PROPERTIES
+from ferry.config.registry.schemas import REGISTRY_PREFIX
 from ferry.config.sources import ClientRole, Setting
 from ferry.errors import ConfigError
 
@@ -29,6 +30,9 @@ class Cluster:
     providers: Providers = field(default_factory=Providers, repr=False)
     # TLS versions that its flow's clients of librdkafka may use; empty: their connections are not encrypted.
     versions_of_librdkafka: frozenset[str] = field(default=frozenset(), repr=False)
+
+    # The properties of its schema registry as written, by their names after REGISTRY_PREFIX.
+    schema_registry: tuple[Setting, ...] = field(default=(), repr=False)
 
     def of_role(self, role: ClientRole) -> dict[str, Setting]:
         """The effective properties of a client, as written, by their Kafka names."""
@@ -109,6 +113,16 @@ class Cluster:
         """Arguments for kafka-python's KafkaConnectionManager; may hold an SSLContext, which cannot be pickled. ConfigError as above."""
         return kafka_python_settings(self.resolved(role))
 
+    @property
+    def has_schema_registry(self) -> bool:
+        return any(setting.name == "url" for setting in self.schema_registry)
+
+    def registry_settings(self, *, resolved: bool = True) -> ClientSettings:
+        """The properties of its schema registry, with all references replaced or as written. ConfigError as in `resolved`."""
+        given = {setting.name: setting for setting in self.schema_registry}
+        found = ClientSettings(f"{self.alias}.{REGISTRY_PREFIX.rstrip('.')}", self.path, given, {})
+        return self._resolve(found) if resolved else replace(found, values={name: entry.value.reveal() for name, entry in given.items()})
+
     def written(self, role: ClientRole) -> ClientSettings:
         """The properties for checks that look up no references. Leaves out values that are only a reference, unless any text would do."""
         given = {
@@ -122,7 +136,9 @@ class Cluster:
 
     def resolved(self, role: ClientRole) -> ClientSettings:
         """The properties with all references replaced; ConfigError names provider and key of a reference that cannot be resolved."""
-        found = ClientSettings(self.alias, self.path, self.of_role(role), {})
+        return self._resolve(ClientSettings(self.alias, self.path, self.of_role(role), {}))
+
+    def _resolve(self, found: ClientSettings) -> ClientSettings:
         for name, setting in found.settings.items():
             try:
                 found.values[name] = self.providers.resolve(setting.value.reveal())

@@ -13,7 +13,16 @@ from shlex import quote
 from typing import Any, Literal
 
 from ferry.config.cluster import Cluster
-from ferry.config.settings import AclSettings, AlertSettings, HandlingSettings, MirroringSettings, WantedReplicas, properties_of, read_from
+from ferry.config.settings import (
+    AclSettings,
+    AlertSettings,
+    HandlingSettings,
+    MirroringSettings,
+    SchemaSettings,
+    WantedReplicas,
+    properties_of,
+    read_from,
+)
 from ferry.errors import ConfigError
 from ferry.policy.custom_classes import is_custom
 from ferry.policy.filters import ConfigPropertyRule, CustomFilter, DefaultConfigPropertyFilter, IncludeExclude, NameRule
@@ -88,6 +97,7 @@ class Flow:
     connect_offsets_topic: str | None = read_from("offsets.storage.topic")
     mirroring: MirroringSettings = field(default_factory=MirroringSettings)
     acls: AclSettings = field(default_factory=AclSettings)
+    schemas: SchemaSettings = field(default_factory=SchemaSettings)
     # Whether MM2 would write heartbeats of the opposite direction to the source, although that direction is no flow. `asked`: the pair's
     # own key in the file asks for them. `default`: nobody switched them off.
     reverse_heartbeat: Literal["off", "default", "asked"] = "off"
@@ -140,6 +150,11 @@ class Flow:
         return custom or IncludeExclude("groups", self.mirroring.groups, self.mirroring.groups_exclude)
 
     @property
+    def subject_filter(self) -> NameRule:
+        """Decides which subjects of the schema registry are copied."""
+        return IncludeExclude("sync.schemas.subjects", self.schemas.subjects, self.schemas.subjects_exclude)
+
+    @property
     def groups_latest(self) -> re.Pattern[str]:
         """Groups that keep their own auto.offset.reset where they have no offset."""
         return java_pattern(self.mirroring.groups_latest, "ferry.groups.latest")
@@ -186,7 +201,7 @@ class Flow:
 
     def setting(self, key: str, default: Any = None) -> Any:
         """The value of the field that is read from property `key`; `default` if there is no such field."""
-        parts = (self, self.mirroring, self.acls, self.handling, self.alerts)
+        parts = (self, self.mirroring, self.acls, self.schemas, self.handling, self.alerts)
         return next((getattr(part, name) for part in parts for name, known in properties_of(part).items() if known == key), default)
 
     def wanted_replicas(self, key: str) -> WantedReplicas:

@@ -31,6 +31,7 @@ from ferry.policy.custom_classes import is_custom
 
 _REPLICATION_CLASS = "replication.policy.class"
 _SEPARATOR = "replication.policy.separator"
+_SCHEMAS = "sync.schemas.enabled"
 _EMIT_SYNCS = "emit.offset-syncs.enabled"
 
 
@@ -70,6 +71,7 @@ class FlowReader:
         self._check_exactly_once(source.of_role(ClientRole.CONSUMER).get("isolation.level"))
         self._check_offset_syncs()
         self._check_group_offsets()
+        self._check_schemas(source, target)
         self._check_handling()
         self._check_callback_arguments()
         self._check_aliases()
@@ -194,6 +196,12 @@ class FlowReader:
                 "is true without checkpoints. MM2 then syncs no group offsets. Ferry syncs them, because it needs no checkpoints for that",
                 groups,
             )
+
+    def _check_schemas(self, *sides: Cluster) -> None:
+        without = [side.alias for side in sides if not side.has_schema_registry]
+        wanted = self._entry(_SCHEMAS)
+        if without and wanted is not None and wanted.key.startswith(self.pair.name) and self.value(_SCHEMAS):
+            self.problems.add(f"is true, but {' and '.join(f'{alias}.schema.registry.url' for alias in without)} is not set", wanted)
 
     def _check_handling(self) -> None:
         for key, args_key, check in ((HANDLER, HANDLER_ARGS, check_handler), (LISTENER, LISTENER_ARGS, check_listener)):

@@ -14,7 +14,7 @@ from ferry.config.keys import CLASS_KEYS, TOP_LEVEL_CLASS_KEYS, is_custom_key
 from ferry.config.problems import without_secrets
 from ferry.config.properties import Entry
 from ferry.config.providers import is_reference
-from ferry.config.registry import CLIENT_PROPERTIES, CLUSTER_PROPERTIES, FLOW_PROPERTIES
+from ferry.config.registry import CLIENT_PROPERTIES, CLUSTER_PROPERTIES, FLOW_PROPERTIES, REGISTRY_PROPERTIES
 from ferry.config.registry.property import Effect, Property
 from ferry.config.secret import HIDDEN, Secret
 from ferry.config.sources import ClientRole, Pair, Setting, Sources
@@ -58,7 +58,7 @@ def _of_flow(pair: Pair, sources: Sources) -> Iterator[InForce]:
 
 def _of_clusters(flow: Flow, entries: Mapping[str, Entry]) -> Iterator[InForce]:
     for cluster in (flow.source, flow.target):
-        for name, known in CLUSTER_PROPERTIES.items():
+        for name, known in {**CLUSTER_PROPERTIES, **REGISTRY_PROPERTIES}.items():
             if (entry := entries.get(f"{cluster.alias}.{name}")) and name not in FLOW_PROPERTIES:
                 yield _written(cluster.alias, known, entry)
         found: dict[Setting, list[str]] = {}

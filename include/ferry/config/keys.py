@@ -8,7 +8,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ferry.config.providers import is_provider_key
-from ferry.config.registry import CLIENT_PROPERTIES, CLUSTER_PROPERTIES, FILE_PROPERTIES, FLOW_PROPERTIES, WORKER_PROPERTIES
+from ferry.config.registry import (
+    CLIENT_PROPERTIES,
+    CLUSTER_PROPERTIES,
+    FILE_PROPERTIES,
+    FLOW_PROPERTIES,
+    REGISTRY_PROPERTIES,
+    WORKER_PROPERTIES,
+)
 from ferry.config.registry.flows import NO_CONNECT
 from ferry.config.registry.kinds import STRING
 from ferry.config.registry.property import Effect, Property, Scope
@@ -27,7 +34,7 @@ _PROVIDER = FILE_PROPERTIES["config.providers.<name>.param.<parameter>"]
 _LOGIN = {known.name: known for known in CLIENT_PROPERTIES.values() if known.login}
 _OF_ROLES = {f"{role}.{known.name}": known for role in ROLES for known in CLIENT_PROPERTIES.values() if role in known.roles}
 TOP_LEVEL_KEYS = {**WORKER_PROPERTIES, **_LOGIN, **FLOW_PROPERTIES, **FILE_PROPERTIES}
-CLUSTER_KEYS = {**_LOGIN, **CLUSTER_PROPERTIES, **_OF_ROLES}
+CLUSTER_KEYS = {**_LOGIN, **CLUSTER_PROPERTIES, **REGISTRY_PROPERTIES, **_OF_ROLES}
 FLOW_KEYS = {**FLOW_PROPERTIES, **_OF_ROLES, **{f"{side}.{name}": known for side in SIDES for name, known in _OF_ROLES.items()}}
 # Less similar names are no useful suggestion: an unknown alias of two letters would be "near" any other.
 _ALIAS_LIKENESS = 0.6

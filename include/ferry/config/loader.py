@@ -26,8 +26,9 @@ from ferry.config.oauth_login import CLIENT_ID, ENDPOINT_URL, JAAS
 from ferry.config.older_names import with_successors
 from ferry.config.problems import Problems, PropertyError, located
 from ferry.config.properties import GOES_ON, PEM_BEGIN, PropertiesFile, read_properties
-from ferry.config.providers import Providers, UnresolvedReference, read_providers
+from ferry.config.providers import Providers, UnresolvedReference, has_reference, read_providers
 from ferry.config.registry import kinds
+from ferry.config.schema_registry import read_registry
 from ferry.config.settings import MirroringSettings, properties_of
 from ferry.config.sources import ClientRole, Pair, Setting, Sources
 from ferry.config.tls_policy import PROTOCOL, PROTOCOLS, SUITES, VERSIONS, read_tls_policy
@@ -162,10 +163,19 @@ class _Loader:
 
     def _cluster(self, sources: Sources, alias: str, providers: Providers, pair: Pair | None) -> Cluster:
         settings = tuple((role, sources.of_client(alias, role, pair)) for role in ClientRole)
-        cluster = Cluster(alias, self._file.path, settings, providers)
+        cluster = Cluster(alias, self._file.path, settings, providers, schema_registry=sources.of_registry(alias))
         for role in ClientRole:
             self._check_login(cluster, role)
+        self._check_registry(cluster)
         return cluster
+
+    def _check_registry(self, cluster: Cluster) -> None:
+        """Report problems of a schema registry's login. Values that are references are looked up when it is opened."""
+        if cluster.schema_registry and not any(has_reference(setting.value.reveal()) for setting in cluster.schema_registry):
+            try:
+                read_registry(cluster.alias, cluster.registry_settings(resolved=False))
+            except PropertyError as problem:
+                self.problems.add_error(problem)
 
     def _check_login(self, cluster: Cluster, role: ClientRole) -> None:
         """Report problems of a login that show without looking up references."""

@@ -97,6 +97,18 @@ class AclSettings:
 
 
 @dataclass(frozen=True)
+class SchemaSettings:
+    """Which schemas are copied to the target's schema registry. `contexts`: (the source's, the target's)."""
+
+    enabled: bool = read_from("sync.schemas.enabled")
+    interval: int = read_from("sync.schemas.interval.seconds")
+    subjects: tuple[str, ...] = read_from("sync.schemas.subjects")
+    subjects_exclude: tuple[str, ...] = read_from("sync.schemas.subjects.exclude")
+    contexts: tuple[tuple[str, str], ...] = read_from("sync.schemas.contexts")
+    with_global: bool = read_from("sync.schemas.global")
+
+
+@dataclass(frozen=True)
 class HandlingSettings:
     """Message handler, assignment listener, and what becomes of refused records (KIP-3). See ferry.handling.
 

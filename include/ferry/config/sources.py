@@ -15,8 +15,9 @@ from enum import Enum
 from pathlib import Path
 
 from ferry.config.properties import Entry
-from ferry.config.registry import CLIENT_PROPERTIES, FLOW_PROPERTIES
+from ferry.config.registry import CLIENT_PROPERTIES, FLOW_PROPERTIES, REGISTRY_PROPERTIES
 from ferry.config.registry.property import Property, Scope
+from ferry.config.registry.schemas import REGISTRY_PREFIX
 from ferry.config.secret import Secret
 
 
@@ -74,6 +75,15 @@ class Sources:
         """Effective client properties of a cluster, as its side of `pair` or (None) by itself."""
         found = (self._client_setting(alias, role, pair, known) for known in CLIENT_PROPERTIES.values())
         return tuple(setting for setting in found if setting is not None)
+
+    def of_registry(self, alias: str) -> tuple[Setting, ...]:
+        """The properties of a cluster's schema registry, by their names after REGISTRY_PREFIX."""
+        found = ((name, self.entries.get(f"{alias}.{name}")) for name in REGISTRY_PROPERTIES)
+        return tuple(
+            Setting(name.removeprefix(REGISTRY_PREFIX), entry.key, entry.line, Secret(entry.value), entry.path)
+            for name, entry in found
+            if entry is not None
+        )
 
     def _client_setting(self, alias: str, role: ClientRole, pair: Pair | None, known: Property) -> Setting | None:
         for key in self._candidates(alias, role, pair, known):

@@ -14,6 +14,7 @@ from ferry.doctor.flow_checks import flow_findings
 from ferry.doctor.flow_facts import read_flow_facts
 from ferry.doctor.machine import MachineFacts, read_machine_facts
 from ferry.doctor.machine_checks import machine_findings
+from ferry.doctor.registries import registry_findings
 from ferry.errors import ConfigError, FerryError
 from ferry.ledger.open_flow import OpenFlow
 from ferry.monitoring.schedule import longest_pause
@@ -51,6 +52,7 @@ def _of_flows(flows: tuple[Flow, ...], clusters: OpenClusters, machine: MachineF
 def _of_flow(opened: OpenFlow, source: ClusterFacts, target: ClusterFacts, machine: MachineFacts) -> Iterator[Finding]:
     """The findings about one flow, if both of its clusters answer."""
     flow = opened.flow
+    yield from registry_findings(flow)
     where = f"flow {flow.name}"
     if dead := ", ".join(found.alias for found in (source, target) if found.problem is not None):
         yield warning(where, "everything else", f"not checked: {dead} does not answer", f"see cluster {dead} above")

@@ -17,7 +17,6 @@ from ferry.errors import (
     PartitionError,
     PartitionsFailed,
     RecordsSkipped,
-    SourceDataLost,
     Superseded,
     count_of,
     error_named,
@@ -25,6 +24,7 @@ from ferry.errors import (
     worst_exit_code,
 )
 from ferry.ledger.counters import ZERO, Counters
+from ferry.ledger.lost_records import data_lost
 from ferry.ledger.receipts import Receipt
 from ferry.wire.strict_json import read_as
 
@@ -174,7 +174,7 @@ class RunReport:
         if expired:
             lost, where = sum(loss.records for loss in expired), "; ".join(loss.where for loss in expired)
             what = f"the source deleted {count_of(lost, 'record')} that Ferry had not copied: {where}"
-            found.append(SourceDataLost.of(f"{run}: {what}", (loss.topic for loss in expired)))
+            found.append(data_lost(f"{run}: {what}", (loss.topic for loss in expired)))
         if refused:
             what = f"{count_of(len(refused), 'range')} of records skipped: {'; '.join(refused)}"
             found.append(RecordsSkipped(f"{run}: {what}"))

@@ -1,4 +1,4 @@
-"""The state topic: heads, flow record, claims, acknowledged losses, when each sync was last done, which ACLs Ferry created, and failovers.
+"""The state topic: heads, flow record, claims, acknowledged losses, when syncs were done, ACLs that Ferry created, schemas, failovers.
 
 It is one compacted partition of small JSON records; the newest of each key counts. Heads are written in the lane transactions, the flow
 record and claims under the run's transactional id. So every record that decides about data has one fenced writer at a time. A failover
@@ -28,6 +28,8 @@ RECOVERY_VERSION = 2
 PLAIN_VERSION = 3
 # An older Ferry would begin a topic that is newer than the flow at the topic's end.
 START_VERSION = 4
+# An older Ferry would leave subjects of the target's schema registry in the mode IMPORT.
+SCHEMAS_VERSION = 5
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,22 @@ class OwnedAcl:
 
 
 @dataclass(frozen=True)
+class ImportMode:
+    """A sync of schemas puts a subject of the target's registry into IMPORT. `mode`: the subject's own before; empty: it had none."""
+
+    subject: str
+    mode: str
+
+
+@dataclass(frozen=True)
+class LevelsRead:
+    """The sync of schemas has compared the settings of subjects up to this one, and goes on behind it. `context`: always empty."""
+
+    subject: str
+    context: str = ""
+
+
+@dataclass(frozen=True)
 class RecoveryRecord:
     """The stage of the flow in a recovery."""
 
@@ -177,7 +195,7 @@ LOSS_KEY = b'{"ack"'
 RECOVERY_KEYS = (b'{"cut"', b'{"recovery"', b'{"taken"')
 
 RecoveryEntry = RecoveryRecord | GroupTaken | CutEnds
-StateEntry = Head | FlowRecord | Start | Writer | Claim | LossAcknowledged | SyncDone | OwnedAcl | RecoveryEntry
+StateEntry = Head | FlowRecord | Start | Writer | Claim | LossAcknowledged | SyncDone | OwnedAcl | ImportMode | LevelsRead | RecoveryEntry
 
 
 @dataclass(frozen=True)
@@ -191,6 +209,8 @@ class FlowState:
     acknowledged: frozenset[LossAcknowledged] = frozenset()
     syncs: dict[str, SyncDone] = field(default_factory=dict)
     acls: dict[AclBinding, OwnedAcl] = field(default_factory=dict)
+    imports: dict[str, ImportMode] = field(default_factory=dict)
+    levels_read: str = ""
     recovery: RecoveryRecord | None = None
     taken: dict[str, GroupTaken] = field(default_factory=dict)
     cut: dict[str, CutEnds] = field(default_factory=dict)
@@ -227,6 +247,8 @@ _FORMS = (
     _Form(Claim, "claim", ("remote_topic",)),
     _Form(SyncDone, "sync", ("sync",)),
     _Form(OwnedAcl, "acl", ("binding",)),
+    _Form(ImportMode, "import", ("subject",), version=SCHEMAS_VERSION),
+    _Form(LevelsRead, "levels", ("context",), version=SCHEMAS_VERSION),
     _Form(LossAcknowledged, "ack", ("source_topic_id", "partition", "upstream_start"), rare=("topic",)),
     _Form(RecoveryRecord, "recovery", ("flow",), optional=("run_id", "confirmed_by", "source_cluster"), version=RECOVERY_VERSION),
     _Form(GroupTaken, "taken", ("group",), version=RECOVERY_VERSION),
@@ -304,6 +326,8 @@ def fold_state(records: Iterable[tuple[bytes, bytes | None]], where: str = "the 
         acknowledged=frozenset(found[LossAcknowledged]),
         syncs={entry.sync: entry for entry in found[SyncDone]},
         acls={entry.binding: entry for entry in found[OwnedAcl]},
+        imports={entry.subject: entry for entry in found[ImportMode]},
+        levels_read=next((entry.subject for entry in found[LevelsRead]), ""),
         recovery=next(iter(found[RecoveryRecord]), None),
         taken={entry.group: entry for entry in found[GroupTaken]},
         cut={entry.topic: entry for entry in found[CutEnds]},

@@ -21,13 +21,13 @@ from ferry.copying.request import LATEST, SILENT_SECONDS
 from ferry.errors import (
     CopiesDiffer,
     ExitCode,
-    SourceDataLost,
     TransactionHangs,
     count_of,
     error_named,
     some_of,
     span,
 )
+from ferry.ledger.lost_records import remedy
 from ferry.ledger.run_summary import RunState
 from ferry.monitoring.health import FlowHealth
 from ferry.monitoring.lacking import NAMED, copies_gone, is_unread, left_out_topics, not_counted, up_to_date
@@ -225,7 +225,7 @@ def _unreachable(health: FlowHealth, _: float) -> Iterator[Reason]:
 def _losses(health: FlowHealth, _: float) -> Iterator[Reason]:
     if total := health.losses_total:
         told = [
-            (_LOST[kind], SourceDataLost.remedy(topics) if kind == "loss" else "remove the cause that ferry ledger names")
+            (_LOST[kind], remedy(topics) if kind == "loss" else "remove the cause that ferry ledger names")
             for kind, topics in sorted(grouped((loss.kind, loss.topic) for loss in health.losses).items())
         ]
         what = (told[0][0] if len(told) == 1 else _LOST_IN_ANY_WAY).format(count_of(health.lost_records, "record"))

@@ -283,7 +283,7 @@ def group(snapshot: Snapshot[Mapping[str, Any]], now: float, flow: PageFlow, nam
 
 
 def drift(snapshot: Snapshot[Mapping[str, Any]], now: float) -> dict[str, Any]:
-    lists = ("topics", "configs", "acls", "left_alone", "failed", "notices")
+    lists = ("topics", "schemas", "configs", "acls", "left_alone", "failed", "notices")
     nothing: Mapping[str, Any] = {**{name: [] for name in lists}, "totals": {}, "off": {}, "left_alone_total": 0, "failed_total": 0}
     return envelope(snapshot, now, snapshot.data or nothing)
 

@@ -1,4 +1,4 @@
-"""Reads a flow as a whole: its overview, and how topics, configs and ACLs differ between both sides, by dry runs of their syncs."""
+"""Reads a flow as a whole: its overview, and by dry runs how topics, schemas, configs and ACLs differ between both sides."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ OPEN_NAMED = 100
 MISSING_NAMED = 2_000
 LEFT_OUT_NAMED = 100
 DRIFT_NAMED = 500
-COMPARED = (SyncName.TOPICS, SyncName.CONFIGS, SyncName.ACLS)
+COMPARED = (SyncName.TOPICS, SyncName.SCHEMAS, SyncName.CONFIGS, SyncName.ACLS)
 
 
 def read_overview(flow: Flow) -> dict[str, Any]:

@@ -27,11 +27,13 @@ from ferry.syncs.group_offsets import sync_groups
 from ferry.syncs.heartbeats import sync_heartbeat
 from ferry.syncs.names import SYNCS, SyncName, not_enabled
 from ferry.syncs.offset_syncs import sync_offset_syncs
+from ferry.syncs.schemas import sync_schemas
 from ferry.syncs.source_group import sync_source_group
 from ferry.syncs.topics import sync_topics
 
 FUNCTIONS: Mapping[SyncName, Callable[..., SyncOutcome]] = {
     SyncName.TOPICS: sync_topics,
+    SyncName.SCHEMAS: sync_schemas,
     SyncName.CONFIGS: sync_configs,
     SyncName.ACLS: sync_acls,
     SyncName.HEARTBEAT: sync_heartbeat,

@@ -16,7 +16,7 @@ from ferry.ledger.reading import ask_syncs_done
 from ferry.ledger.runs_topic import RunSync, write_run_record
 from ferry.ledger.sync_outcome import SyncOutcome, WholeSyncFailure
 from ferry.pipeline.syncs import Syncs
-from ferry.syncs.names import AFTER_THE_COPY, SYNCS, SyncName, not_enabled
+from ferry.syncs.names import AFTER_THE_COPY, BEFORE_THE_COPY, SYNCS, SyncName, not_enabled
 
 # The interval of a sync without one of its own: MirrorMaker 2 writes offset syncs at least this often.
 USUAL_SECONDS = 60.0
@@ -31,7 +31,7 @@ HANGS_SECONDS = 300.0  # a sync that has taken this long at the end of the run h
 
 def sync_meanwhile(flow: Flow, run_id: str, say: Callable[[str], None], over: clock.Event) -> None:
     """Do the syncs that the flow has enabled, until `over`. One that takes long then is not waited for; if it hangs, the report says so."""
-    wanted = [name for name in AFTER_THE_COPY if not not_enabled(flow, name)]
+    wanted = [name for name in (*BEFORE_THE_COPY, *AFTER_THE_COPY) if not not_enabled(flow, name)]
     busy: dict[SyncName, float] = {}
     shared = {"over": over, "busy": busy}
     threads = [

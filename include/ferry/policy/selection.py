@@ -57,13 +57,18 @@ class TopicRules:
             return "Ferry's own topic"
         if is_never_copied(name, self.separator) or self.policy.is_internal_topic(name):
             return "internal topic"
-        # A copy would send records back to where they came from (MirrorSourceConnector.isCycle).
-        over = list(origins(self.policy, name))
-        if self.target in over or (self.policy.renames and self.source in over) or len(over) == MOST_HOPS:
-            return f"cycle: its name says that it came from {self.target} or {self.source}"
+        if why := self.why_back(name):
+            return why
         if self.heartbeats and self.policy.is_heartbeats_topic(name):
             return None
         return self.filter.why_not(name)
+
+    def why_back(self, name: str) -> str | None:
+        """Why a copy of `name` would go back to where it came from (MirrorSourceConnector.isCycle); None if it would not."""
+        over = list(origins(self.policy, name))
+        if self.target in over or (self.policy.renames and self.source in over) or len(over) == MOST_HOPS:
+            return f"cycle: its name says that it came from {self.target} or {self.source}"
+        return None
 
     def remote_topic(self, name: str) -> str:
         """The name of `name` on the target."""

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from ferry.clusters.admin.describe import ConfigOrigin, ConfigValue
 from ferry.clusters.net.partitions import grouped
 from ferry.config import Flow
-from ferry.errors import REPARTITION, STREAMS_DELETES, some_of, span
+from ferry.errors import some_of, span
+from ferry.ledger.lost_records import REPARTITION, STREAMS_DELETES
 from ferry.syncs.config_plan import BATCH_LIMIT, EMPTY, STAMPS, TIMESTAMP_TYPE, Entries
 
 CLEANUP, RETENTION, RETENTION_BYTES = "cleanup.policy", "retention.ms", "retention.bytes"

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 class SyncName(StrEnum):
     TOPICS = "topics"
+    SCHEMAS = "schemas"
     CONFIGS = "configs"
     ACLS = "acls"
     HEARTBEAT = "heartbeat"
@@ -36,6 +37,7 @@ class Sync(NamedTuple):
 
 SYNCS: Mapping[SyncName, Sync] = {
     SyncName.TOPICS: Sync(),
+    SyncName.SCHEMAS: Sync("sync.schemas.enabled"),
     SyncName.CONFIGS: Sync("sync.topic.configs.enabled"),
     SyncName.ACLS: Sync("sync.topic.acls.enabled"),
     SyncName.HEARTBEAT: Sync("emit.heartbeats.enabled"),
@@ -44,8 +46,10 @@ SYNCS: Mapping[SyncName, Sync] = {
     SyncName.GROUPS: Sync("sync.group.offsets.enabled"),
     SyncName.SOURCE_GROUP: Sync("ferry.publish.source.group"),
 }
-# A run carries out these after the copy. It creates and grows remote topics before the copy, so it needs no topics sync.
-AFTER_THE_COPY = tuple(name for name in SyncName if name is not SyncName.TOPICS)
+# A run carries out these before the copy: no record shall arrive whose schema cannot be found.
+BEFORE_THE_COPY = (SyncName.SCHEMAS,)
+# And these after the copy. It creates and grows remote topics before the copy, so it needs no topics sync.
+AFTER_THE_COPY = tuple(name for name in SyncName if name not in {SyncName.TOPICS, *BEFORE_THE_COPY})
 
 
 def not_enabled(flow: "Flow", name: SyncName) -> str:
@@ -55,5 +59,7 @@ def not_enabled(flow: "Flow", name: SyncName) -> str:
         return "" if flow.copies else "the flow copies no records"
     if not flow.setting(sync.switch) and not (name is SyncName.HEARTBEAT and flow.reverse_heartbeat != "off"):
         return f"{sync.switch}=false" if sync.switch.endswith(".enabled") else f"{sync.switch} is not set"
+    if name is SyncName.SCHEMAS and (without := [side.alias for side in (flow.source, flow.target) if not side.has_schema_registry]):
+        return f"{without[0]}.schema.registry.url is not set"
     interval = sync.interval(flow)
     return f"{sync.interval_key}={interval}" if interval < 0 else ""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from ferry.policy.custom_classes import is_custom
 from ferry.policy.naming import TOPIC_CHARACTERS, is_ferry_group
@@ -13,6 +14,7 @@ from ferry.policy.naming import TOPIC_CHARACTERS, is_ferry_group
 _LIST_SEPARATOR = re.compile(r"\s*,\s*")
 _CRON_FIELDS = 5
 _PROTOCOL = re.compile(r"^[0-9a-zA-Z%._-]*://")  # as in Kafka's Utils.getHost, which ignores it
+_CONTEXT = re.compile(r"(\.[^:=*]*)(?:=(\.[^:=*]*))?")
 _SEPARATOR = re.compile(f"{TOPIC_CHARACTERS}*")
 
 
@@ -111,6 +113,24 @@ def _is_server(server: str) -> bool:
     return bool(host) and port.isdecimal() and 0 < int(port) < 65_536 and (":" not in host or host.endswith("]"))
 
 
+def _urls(text: str) -> tuple[str, ...]:
+    return tuple(url.rstrip("/") for url in _list(text))
+
+
+def _is_url(text: str) -> bool:
+    """A login in a URL would be shown in messages."""
+    parts = urlsplit(text)
+    return parts.scheme in {"http", "https"} and bool(parts.hostname) and "@" not in parts.netloc and not (parts.query or parts.fragment)
+
+
+def _contexts(text: str) -> tuple[tuple[str, str], ...]:
+    """(context of the source, context of the target)."""
+    pairs = [(found[1], found[2] or found[1]) for found in map(_CONTEXT.fullmatch, _list(text)) if found]
+    if not pairs or len(pairs) < len(_list(text)) or len(dict(pairs)) < len(pairs):
+        raise ValueError
+    return tuple(pairs)
+
+
 _TRUE_OR_FALSE = choice("true", "false", ignore_case=True)
 
 STRING = Kind("string", "a text", str.strip)
@@ -154,5 +174,15 @@ ARGUMENTS = Kind(
     'a JSON object of objects such as {"package.module:name": {"argument": "value"}}',
     _only(json.loads, lambda found: isinstance(found, dict) and all(isinstance(given, dict) for given in found.values())),
     secret=True,
+)
+URLS = Kind(
+    "list",
+    "URLs separated by commas, each http://host or https://host without a user in it",
+    _only(_urls, lambda urls: urls and all(map(_is_url, urls))),
+)
+CONTEXTS = Kind(
+    "list",
+    "contexts separated by commas, each .name or .source=.target, and each once",
+    _contexts,
 )
 SERVERS = Kind("list", "host:port pairs separated by commas", _only(_servers, lambda servers: servers and all(map(_is_server, servers))))

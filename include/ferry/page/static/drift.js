@@ -1,11 +1,11 @@
-// What the syncs of topics, configs and ACLs would change now.
+// What the syncs of topics, schemas, configs and ACLs would change now.
 import { html } from "./vendor/preact-htm.js";
 import { Empty, Read, ReadAt, Table } from "./elements.js";
 import { exact } from "./format.js";
 import { useDocument } from "./reading.js";
 
-const TITLES = { topics: "Topics", configs: "Configs", acls: "ACLs" };
-const SIGNS = { create: "+", set: "±", add: "+", delete: "−", remove: "−" };
+const TITLES = { topics: "Topics", schemas: "Schemas", configs: "Configs", acls: "ACLs" };
+const SIGNS = { create: "+", register: "+", set: "±", add: "+", delete: "−", remove: "−" };
 const COLUMNS = [
   { name: "What", cell: (row) => html`<span class=${`sign ${row.action}`} aria-hidden="true">${SIGNS[row.action] ?? "±"}</span> ${row.what}` },
   { name: "Change", cell: (row) => row.action },
@@ -33,7 +33,7 @@ export function Drift({ flow }) {
   return html`<p>The next run would make these changes on ${flow.target}, so that it matches ${flow.source}.</p>
     <${Read} answer=${answer} what="both sides">${(document) => html`
       ${(document.failed ?? []).map((one) => html`<div class="banner bad"><strong>${one.what}: ${one.error}</strong> ${one.problem}</div>`)}
-      ${["topics", "configs", "acls"].map((name) => html`<${Section} name=${name} document=${document} />`)}
+      ${["topics", "schemas", "configs", "acls"].map((name) => html`<${Section} name=${name} document=${document} />`)}
       ${document.left_alone?.length > 0 && html`<h3>Left out on purpose</h3><${Table} label="Left alone" columns=${left} rows=${document.left_alone} total=${document.left_alone_total} />
         ${document.left_alone_total > document.left_alone.length && html`<p class="muted">${exact(document.left_alone_total - document.left_alone.length)} more</p>`}`}
       ${(document.notices ?? []).map((notice) => html`<p class="muted">${notice}</p>`)}

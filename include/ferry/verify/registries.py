@@ -1,0 +1,62 @@
+"""Compares the schema registries of a flow, and names each difference with what to do about it. Only reads."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ferry.config import Flow
+from ferry.errors import CopiesDiffer, ExitCode, count_of
+from ferry.schemas.comparing import Comparison, compare
+from ferry.schemas.registry import open_registries
+
+
+@dataclass(frozen=True)
+class SchemaDifference:
+    what: str
+    problem: str
+    next_step: str
+
+
+@dataclass(frozen=True)
+class SchemasReport:
+    """`not_compared`: what no sync copies, and why."""
+
+    flow: str
+    subjects: int
+    versions: int
+    differences: tuple[SchemaDifference, ...]
+    not_compared: tuple[str, ...]
+    notices: tuple[str, ...]
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return CopiesDiffer.exit_code if self.differences else ExitCode.DONE
+
+    def document(self) -> dict[str, Any]:
+        return {**asdict(self), **{name: list(asdict(self)[name]) for name in ("differences", "not_compared", "notices")}}
+
+    def lines(self) -> list[str]:
+        told = [f"{one.what}: {one.problem}; next: {one.next_step}" for one in self.differences]
+        what = f"{count_of(self.versions, 'version')} of {count_of(self.subjects, 'subject')}"
+        return [*told, *self.not_compared, *self.notices, f"{what}: {count_of(len(told), 'difference') if told else 'equal'}"]
+
+
+def verify_schemas(flow: Flow) -> SchemasReport:
+    """Compare contents, ids, versions, deletions, and the settings of all subjects. Errors as of schemas.registry."""
+    with open_registries((flow.source, flow.target)) as (source, target):
+        return report_of(flow, compare(flow, source, target))
+
+
+def report_of(flow: Flow, found: Comparison) -> SchemasReport:
+    """The report of a comparison (pure)."""
+    sync, plan = flow.command("sync") + " schemas", found.plan
+    look = "find out who registers there; leave the subject out (sync.schemas.subjects.exclude), or copy into another context"
+    differences = [SchemaDifference(what, why, look) for what, why in found.conflicts]
+    differences += [SchemaDifference(str(one.key), "it is not on the target", sync) for one in plan.register]
+    differences += [SchemaDifference(str(one.key), "it is soft-deleted at the source only", sync) for one in plan.delete]
+    gone = "nothing if records there need it; otherwise delete it by hand"
+    differences += [SchemaDifference(str(key), "only the target has it", gone) for key in plan.surplus]
+    for change in found.levels:
+        differs = [name for name, value in (("config", change.config), ("mode", change.mode)) if value is not None]
+        differences.append(SchemaDifference(f"subject {change.subject}", f"{' and '.join(differs)} differ", sync))
+    left = tuple(f"{what}: {why}" for what, why in plan.skipped)
+    return SchemasReport(flow.name, len(plan.sources), len(plan.wanted), tuple(differences), left, found.notices)
