@@ -121,6 +121,6 @@ def test_a_run_that_copies_a_heartbeat(far: Far, side: str, most: int) -> None:
 
 
 @pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("sync", [name.value for name in SyncName if name not in {SyncName.ACLS, SyncName.SOURCE_GROUP}])
+@pytest.mark.parametrize("sync", [name.value for name in SyncName if name not in {SyncName.ACLS, SyncName.SCHEMAS, SyncName.SOURCE_GROUP}])
 def test_a_sync_takes_twenty_requests_over_one_connection(far: Far, side: str, sync: str) -> None:
     far.costs_at_most(20, 1, side, "sync", str(far.config), sync, "--flow", "A->B")

@@ -24,7 +24,7 @@ def test_a_failed_sync_of_schemas_stops_the_copy(failed: bool, capsys: pytest.Ca
         asked.extend(names)
         return [SyncOutcome(sync="schemas", failed=failures)]
 
-    done, stopped = copies._before(cast(Any, SimpleNamespace(sync=sync)), wanted=True)
+    done, stopped = copies._before(cast(Any, SimpleNamespace(sync=sync)), [SyncName.SCHEMAS])
     assert (asked, len(done), stopped) == ([SyncName.SCHEMAS], 1, True if failed else None)
     assert ("no record is copied" in capsys.readouterr().err) is failed
-    assert copies._before(cast(Any, SimpleNamespace(sync=sync)), wanted=False) == ([], None)
+    assert copies._before(cast(Any, SimpleNamespace(sync=sync)), []) == ([], None)

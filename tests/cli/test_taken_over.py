@@ -56,6 +56,7 @@ def test_a_run_that_was_taken_over_judges_limits_unless_a_command_did_it(
     flow: Any = SimpleNamespace(tasks_max=None)
     monkeypatch.setattr(copies, "copy_records", lambda *_, **__: ExitCode.DONE)
     monkeypatch.setattr(copies, "_sync", lambda _, names: done.extend(["synced"] * (names == AFTER_THE_COPY)) or [])
+    monkeypatch.setattr(copies, "not_enabled", lambda *_: "off")
     monkeypatch.setattr(copies, "_look_back", look_back)
     for name in ("_warn", "answer", "report_parts"):
         monkeypatch.setattr(copies, name, lambda *_, **__: [])

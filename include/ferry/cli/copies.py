@@ -18,7 +18,7 @@ from ferry.cli.output import Aside, Part, answer, check_report_file, complaint, 
 from ferry.copying.request import RunRequest
 from ferry.errors import ExitCode, FerryError, error_named, worst_exit_code
 from ferry.pipeline.tables import plan_parts, report_parts, sync_line, sync_parts
-from ferry.syncs.names import AFTER_THE_COPY, BEFORE_THE_COPY, SyncName
+from ferry.syncs.names import AFTER_THE_COPY, BEFORE_THE_COPY, SyncName, not_enabled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -140,7 +140,7 @@ def carry_out(
 
             check_master(master)  # before anything is created
         _warn(run)
-        done, stopped = _before(run, wanted=syncs)
+        done, stopped = _before(run, [name for name in BEFORE_THE_COPY if syncs and not not_enabled(flow, name)])
         if not stopped:
             run.move_records(lambda: codes.append(copy_records(config, run, master, as_json=as_json)), show_changes)
         # If a newer run has taken over, that run does the syncs. If a cluster is away, there are none.
@@ -187,9 +187,9 @@ def show_changes(changes: TopicChanges) -> None:
         notice(f"remote topic {failure.remote_topic} of {failure.topic}: {failure.problem}")
 
 
-def _before(run: Run, *, wanted: bool) -> tuple[list[SyncOutcome], bool | None]:
-    """The syncs before the copy, and True if one of them failed, so that nothing may be copied."""
-    done = _sync(run, BEFORE_THE_COPY) if wanted else []
+def _before(run: Run, names: Sequence[SyncName]) -> tuple[list[SyncOutcome], bool | None]:
+    """The syncs before the copy, and True if one of them failed, so that nothing may be copied. Without any, nothing is read."""
+    done = _sync(run, names) if names else []
     failures = list(chain.from_iterable(outcome.failed for outcome in done))
     for failure in failures:
         notice(str(failure))

@@ -53,7 +53,8 @@ def read_registry(alias: str, settings: ClientSettings) -> RegistryLogin:
         raise settings.problem(ways[1], f"and {ways[0]} exclude each other: remove one")
     url = settings.text("url")
     if url is None:
-        raise settings.problem("url", "is not set, but other keys of this schema registry are")
+        others = "but other keys of this schema registry are" if settings.settings else "so there are no schemas to copy"
+        raise settings.problem("url", f"is not set, {others}")
     try:
         urls = URLS.parse(url)
     except ValueError:
