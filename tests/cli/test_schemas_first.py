@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.mark.parametrize("failed", [False, True])
-def test_a_failed_sync_of_schemas_stops_the_copy(failed: bool, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_sync_of_schemas_stops_the_copy(failed: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     failures = (SyncFailure("subject a version 1", "SchemasRefused", "id 1 means another schema"),) if failed else ()
     asked: list[SyncName] = []
 
@@ -24,7 +24,9 @@ def test_a_failed_sync_of_schemas_stops_the_copy(failed: bool, capsys: pytest.Ca
         asked.extend(names)
         return [SyncOutcome(sync="schemas", failed=failures)]
 
-    done, stopped = copies._before(cast(Any, SimpleNamespace(sync=sync)), [SyncName.SCHEMAS])
+    flow = cast(Any, None)
+    monkeypatch.setattr(copies, "not_enabled", lambda *_: "")
+    done, stopped = copies._before(cast(Any, SimpleNamespace(sync=sync)), flow, wanted=True)
     assert (asked, len(done), stopped) == ([SyncName.SCHEMAS], 1, True if failed else None)
     assert ("no record is copied" in capsys.readouterr().err) is failed
-    assert copies._before(cast(Any, SimpleNamespace(sync=sync)), []) == ([], None)
+    assert copies._before(cast(Any, SimpleNamespace(sync=sync)), flow, wanted=False) == ([], None)
