@@ -197,6 +197,12 @@ class Appender:
         """Requests without an answer, or with one that `take_answers` has not given. Until it is 0, nobody knows what the log holds."""
         return sum(limit.requests for limit in self._in_flight_limits.values()) + len(self._answers)
 
+    def in_flight(self) -> dict[TopicPartition, list[Any]]:
+        """The batches in flight, in order, if nothing waits and nothing was sent again; otherwise none."""
+        if any(queue.waiting or queue.disturbed or queue.unclear for queue in self._active.values()):
+            return {}
+        return {key: [sent.batch for sent in queue.in_flight] for key, queue in self._active.items()}
+
     @property
     def unclear(self) -> list[TopicPartition]:
         return [key for key, queue in self._sent_again.items() if queue.unclear]

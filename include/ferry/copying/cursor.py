@@ -5,6 +5,7 @@ Always committed <= settled <= fetched. `settled` moves when the target accepts 
 """
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
@@ -121,9 +122,8 @@ class PartitionCursor:
     def __init__(self, task: PartitionTask) -> None:
         self.task = task
         self.changes: dict[PartitionCursor, None] = {}  # it puts itself in here whenever it changes; CursorGroups gives its own one
-        self._segments = _with_open_end(task) if task.follows else task.segments
+        self._segments = task.open_segments if task.follows else task.segments
         self.is_behind = True
-        self._growing: Receipt | None = None  # following: the receipt that the last commit wrote, if it may grow
         self.failure: Failure | None = None
         self.not_before = 0.0
         self.troubled_since = 0.0
@@ -145,6 +145,7 @@ class PartitionCursor:
         self._declared, self._explained_end = self._committed.declared, self._committed.explained_end
         self._receipts: list[Receipt] = []
         self._draft: ReceiptDraft | None = None
+        self._growing: Receipt | None = None  # following: the receipt that the last commit wrote, if it may grow
         self._dropped.clear()
         self.doubted = False
         self._note_change()
@@ -249,6 +250,27 @@ class PartitionCursor:
         if self._dropped:
             self._count_dropped()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it follows, and has copied what was there when the lane began."""
+        return self.segment is not None and self.segment.end == OPEN_END and self.failure is None
+
+    def take_early(self, placed: Sequence[tuple[ProduceBatch, int]]) -> None:
+        """Take batches for accepted at these offsets, and everything fetched for settled, before the target has answered."""
+        draft = self._draft and replace(self._draft, runs=[*self._draft.runs], written=[*self._draft.written])
+        self._before = draft, [*self._receipts], self.settled, self.position, self._epoch, self._dropped.copy()
+        for batch, base_offset in placed:
+            self.accept(batch, base_offset)
+        self.settle_fetched()
+        self._early = self.settled, self._epoch
+
+    def take_again(self, placed: Sequence[tuple[ProduceBatch, int]]) -> None:
+        """The batches of `take_early` are at other offsets."""
+        self._draft, self._receipts, self.settled, self.position, self._epoch, self._dropped = self._before
+        for batch, base_offset in placed:
+            self.accept(batch, base_offset)
+        self._settle_all(*self._early)
+
     def skip(self, batch: ProduceBatch, reason: str) -> None:
         """The target refused `batch`, whose records all come from one source record: it is lost, and the offsets around it are settled.
 
@@ -272,12 +294,15 @@ class PartitionCursor:
         segment = self.segment
         if segment is None or self.failure is not None:
             return
-        if self.fetched > self.settled:
-            self._open_draft()
-            self._settle(self.fetched, self._fetched_epoch)
-            self._count_dropped()
+        self._settle_all(self.fetched, self._fetched_epoch)
         if self.settled >= segment.end:
             self._next_segment()
+
+    def _settle_all(self, offset: int, epoch: int) -> None:
+        if offset > self.settled:
+            self._open_draft()
+            self._settle(offset, epoch)
+            self._count_dropped()
 
     def lose(self, log_start: int, reason: str, excluded: Ranges = ()) -> None:
         """The source deleted `[settled, log_start)` before it was copied: within the segment a loss, unless all of it is excluded.
@@ -340,7 +365,7 @@ class PartitionCursor:
             for receipt in self._receipts
         ]
         if self._growing is not None and self._receipts:
-            self._receipts[0], self._growing = grown(self._growing, self._receipts[0]), None
+            self._receipts[0] = grown(self._growing, self._receipts[0])
         declared = () if self._declared else self.task.declared
         return [replace(receipt, run_id=run_id) for receipt in (*declared, *self._receipts)]
 
@@ -421,11 +446,3 @@ class PartitionCursor:
 
     def _receipt(self, kind: ReceiptKind, start: int, end: int, reason: str) -> Receipt:
         return replace(self.task.receipt(kind, start, end, reason), series=self.task.series)
-
-
-def _with_open_end(task: PartitionTask) -> tuple[Segment, ...]:
-    """The segments of a task, and after the last one of those that are copied in order, what arrives."""
-    in_order = [segment for segment in task.segments if segment.kind == ReceiptKind.COPIED]
-    others = tuple(segment for segment in task.segments if segment.kind != ReceiptKind.COPIED)
-    last = in_order[-1] if in_order else Segment(ReceiptKind.COPIED, task.position, task.position)
-    return (*others, *in_order[:-1], replace(last, end=OPEN_END))

@@ -4,12 +4,34 @@ A cursor notes itself whenever one of its fields changes. Only `sort` puts curso
 to a group sorts first. So a group always agrees with its cursors.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 
+from ferry.clusters.groups.group_model import CommittedOffset
 from ferry.clusters.net.leaders import Leaders
 from ferry.copying.cursor import PartitionCursor
-from ferry.errors import TargetRecreated
+from ferry.errors import PartitionUnavailable, PositionDisagrees, TargetRecreated
 from ferry.ledger.receipts import RUNS_PER_RECEIPT
+
+# Runs of all receipts of one transaction, about 200 bytes each until it is committed.
+RUNS_PER_TRANSACTION = 20 * RUNS_PER_RECEIPT
+# A partition that makes the outcome unknown this often at one position is stopped, so that it does not stop the lane.
+BLAMES = 4
+
+
+class Blame:
+    """How often each cursor made the outcome of a transaction unknown."""
+
+    def __init__(self) -> None:
+        self._times: Counter[tuple[PartitionCursor, int]] = Counter()
+
+    def note(self, cursor: PartitionCursor) -> None:
+        """It did so once more."""
+        stands = cursor, cursor.committed_position
+        self._times[stands] += 1
+        if self._times[stands] >= BLAMES:
+            what = f"after {BLAMES} answers of remote topic {cursor.task.remote_topic} nobody knew what its log holds"
+            cursor.stop(PartitionUnavailable, what)
 
 
 class _Group:
@@ -55,6 +77,11 @@ class CursorGroups:
         self.sort()
         return self._all_runs
 
+    @property
+    def are_full(self) -> bool:
+        """Whether a receipt of the open transaction, or all of them, have as many runs as they may have."""
+        return bool(self.full) or self.runs >= RUNS_PER_TRANSACTION
+
     def sort(self) -> dict[_Group, dict[PartitionCursor, None]]:
         """Bring the groups and the news up to date with the cursors."""
         for cursor in self._changed:
@@ -69,6 +96,14 @@ class CursorGroups:
             news.update(self._changed)
         self._changed.clear()
         return self._groups
+
+
+def stop_disagreeing(cursors: Mapping[PartitionCursor, CommittedOffset | None], group: str) -> None:
+    """Stop the cursors whose position in the group is not theirs. The group says so, for each of them."""
+    for cursor, found in cursors.items():
+        said = "has no offset" if found is None else f"says {found.offset}"
+        differs = f"group {group} {said}, the run expects {cursor.committed_position}"
+        cursor.stop(PositionDisagrees, f"{differs}; settle it with ferry seed")
 
 
 def stop_replaced(cursors: Iterable[PartitionCursor], leaders: Leaders) -> bool:

@@ -3,14 +3,13 @@
 Without transactions, a segment takes the place of a transaction, and a flush that of its commit (segment_end.py).
 
 A lane runs on one event loop in one thread: it handles answers, sends batches, and always has the next fetch in flight. When a transaction
-is full, the lane appends nothing more. Once every answer has arrived, it adds receipts, heads and positions, and commits.
+is full, the lane appends nothing more. Receipts, heads and positions are added (commit_records.py); the lane commits when all is answered.
 If the outcome is unknown (a lost answer, or an answer that contradicts another one), the lane recovers: InitProducerId with the producer id
 and epoch that it holds makes the broker end the old transaction. Then the lane reads the positions. They carry the mark of the transaction
 that wrote them, and so show whether the old one was committed.
 """
 
 import logging
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -26,34 +25,31 @@ from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.abandoned_transactions import fence_zombie_requests, stop_hanging, stop_refused
 from ferry.copying.appender import Accepted, Appender
 from ferry.copying.buffer_limits import RateLimiter, buffer_limits
+from ferry.copying.commit_records import CommitRecords
 from ferry.copying.cursor import PartitionCursor
-from ferry.copying.cursor_groups import CursorGroups, stop_replaced
-from ferry.copying.following import Following
+from ferry.copying.cursor_groups import Blame, CursorGroups, stop_disagreeing, stop_replaced
+from ferry.copying.following import IDLE_SECONDS, Following
 from ferry.copying.guard_tail import GuardTail
 from ferry.copying.internal_writer import InternalWriter
 from ferry.copying.lane_messages import CopyJob, Failure, LaneResult, LaneTask
 from ferry.copying.plain_coordinator import coordinator_of
 from ferry.copying.rerouting import HOMES_A_PLACE, ReroutingAppender
-from ferry.copying.segment_end import FlushEnd, Settled, TransactionEnd
+from ferry.copying.segment_end import FlushEnd, TransactionEnd
 from ferry.copying.signals import StopSignals
 from ferry.copying.source_feed import SourceFeed
 from ferry.copying.transaction import AppendEpochs, TransactionEvent, TransactionPartitions, TransactionState, advance
-from ferry.errors import BatchRefused, ClusterUnreachable, FerryError, PartitionUnavailable, PositionDisagrees, Superseded
+from ferry.errors import BatchRefused, ClusterUnreachable, FerryError, PartitionUnavailable, Superseded
 from ferry.handling.loading import Handle
-from ferry.ledger.receipts import REFUSED, RUNS_PER_RECEIPT
+from ferry.ledger.receipts import REFUSED
 from ferry.wire.compression import codec_named
 from ferry.wire.split import halved
 
 log = logging.getLogger(__name__)
 
-# Runs of all receipts of one transaction, about 200 bytes each until it is committed.
-RUNS_PER_TRANSACTION = 20 * RUNS_PER_RECEIPT
 # At this interval a following lane that writes nothing asks the target for its topics, and whether it still holds its transactional id.
 LOOK_SECONDS = 10.0
 # Recoveries in a row without a commit; each may take as long as Ferry waits for a coordinator. The driver tries a failed lane again.
 RECOVERIES = 6
-# A partition that makes the outcome unknown this often at one position is stopped, so that it does not stop the lane.
-BLAMES = 4
 RECOVERY_PAUSE_SECONDS = 0.2
 # Up to this age of a transaction, unclear batches are sent again. The last answer may take 20 s more, and the time-out is 60 s.
 UNCLEAR_SECONDS = 40.0
@@ -96,12 +92,12 @@ class Lane:
         self._following = Following(until, job.flow.follow_commit_ms / 1000)
         self._feed = SourceFeed(*from_source, handle, self._limits, reading, self._following, guard, codec, job.reroute)
         self._identity, self._state = task.identity, TransactionState.READY
-        self._mark, self._in_doubt, self._opened, self._sent_bytes = "", False, 0.0, 0
+        self._blame, self._in_doubt, self._opened, self._sent_bytes = Blame(), False, 0.0, 0
         self._registered: set[TopicPartition] = set()
         self._transaction_partitions = TransactionPartitions(HOMES_A_PLACE + 1 if job.reroute else 1)
         self._epochs = AppendEpochs(target, self._target_leaders, task.partitions)
+        self._commit_records = CommitRecords(loop, self._wakeup, job, self._groups, self._transaction_partitions, self._epochs)
         self._unchecked: set[TopicPartition] = set()  # partitions whose leader has not said yet whether an older transaction hangs there
-        self._blamed: Counter[tuple[TopicPartition, int]] = Counter()
         self._transactions_v2 = True
         self._records: Appender
         self._ending: TransactionEnd | FlushEnd
@@ -166,19 +162,17 @@ class Lane:
         differing = {cursor: positions.get(key) for key, cursor in self._cursors.items() if not cursor.agrees_with(positions.get(key))}
         if differing:
             self._adopt(await self._prove())
-        for cursor, found in differing.items():
-            said = "has no offset" if found is None else f"says {found.offset}"
-            differs = f"group {self._job.flow.position_group} {said}, the run expects {cursor.committed_position}"
-            cursor.stop(PositionDisagrees, f"{differs}; settle it with ferry seed")
+        stop_disagreeing(differing, self._job.flow.position_group)
 
     async def _fresh_appenders(self) -> None:
         transactions_v2, transactional_id = self._transactions_v2, self._coordinator.transactional_id
         shared = (self._target, self._target_leaders, self._wakeup)
-        new_ledger = partial(InternalWriter, *shared, transactional_id, transactions_v2=transactions_v2)
+        own = (self._target, self._target_leaders, Wakeup(self._loop))  # receipts may be written while the lane waits for records
+        new_ledger = partial(InternalWriter, *own, transactional_id, transactions_v2=transactions_v2)
         if transactional_id is None:
             self._ending = FlushEnd(self._coordinator, new_ledger, partial(stop_refused, cursors=self._cursors, target=self._target))
         else:
-            self._ending = TransactionEnd(self._coordinator, new_ledger(), None if transactions_v2 else self._register)
+            self._ending = TransactionEnd(self._loop, self._coordinator, new_ledger(), None if transactions_v2 else self._register)
         self._records = (partial(ReroutingAppender, tasks=self._task.partitions) if self._job.reroute else Appender)(
             *shared,
             transactional_id=transactional_id,
@@ -227,29 +221,30 @@ class Lane:
         while not self._stop_signals.received:
             self._source.require_answers()
             self._target.require_answers()
-            self._take_arrivals()
-            self._follow_on()
-            self._stop_refused()  # before idle partitions are settled: a refused batch is not settled
-            self._settle_fetched()
-            await self._feed.mend(self._idle(self._groups.doubted))
+            self._take_answers()
+            if self._commit_records.early is None:
+                self._take_arrivals()
+                self._follow_on()
+                self._stop_refused()  # before idle partitions are settled: a refused batch is not settled
+                self._settle_fetched()
+                await self._feed.mend(self._idle(self._groups.doubted))
             await self._mend_target()
-            self._note_touched()
-            if self._state is TransactionState.CLOSING and not self._records.unanswered and not self._unclear_sent_again():
-                if any(cursor.touched for cursor in self._cursors.values()):
-                    await self._commit()
-                    continue
-                self._reopen()
             if self._state in {TransactionState.READY, TransactionState.OPEN}:
                 await self._append()
-            drains = self._following.drains(self._state, clock.monotonic(), self._groups, sending=self._records.sending)
-            if self._records.waiting_bytes < self._limits.waiting and not drains:
-                self._meter.own[self._task.lane] = self._records.own_bytes
-                self._feed.pump(self._meter.all_held)
+            if self._is_closed() and await self._commits():
+                continue
+            self._fetch()
             if self._finished():
                 await self._check_remote_topics_at_end()
                 return
             pause = self._following.pause(self._state, clock.monotonic(), self._groups, waits=not self._records.idle)
             await self._wakeup.wait(pause)
+
+    def _fetch(self) -> None:
+        drains = self._following.drains(self._state, clock.monotonic(), self._groups, sending=self._records.sending)
+        if self._records.waiting_bytes < self._limits.waiting and not drains:
+            self._meter.own[self._task.lane] = self._records.own_bytes
+            self._feed.pump(self._meter.all_held)
 
     def _reopen(self) -> None:
         """The target has accepted nothing so far, and would refuse a commit: go on, or end the transaction if nothing is left to send."""
@@ -285,12 +280,14 @@ class Lane:
             await self._target_leaders.refresh()
             self._check_remote_topics()
 
-    def _take_arrivals(self) -> None:
+    def _take_answers(self) -> None:
         for answered in self._records.take_answers():
-            if isinstance(answered, Accepted):
-                self._cursors[answered.key].accept(answered.batch, answered.base_offset)
-            else:
+            if not isinstance(answered, Accepted):
                 self._cursors[answered.key].skip(answered.batch, f"{REFUSED}: {answered.problem}")
+            elif not self._commit_records.prediction.take(answered):
+                self._cursors[answered.key].accept(answered.batch, answered.base_offset)
+
+    def _take_arrivals(self) -> None:
         for cursor, batches in self._feed.arrivals():
             for batch in batches:
                 self._records.enqueue(cursor.task.remote, batch)
@@ -314,16 +311,15 @@ class Lane:
                 where = f"remote topic {key.topic}, source offset {cursor.settled}"
                 cursor.stop(PartitionUnavailable if refusal.passing else BatchRefused, f"{where}: {refusal.problem}")
 
-    def _note_touched(self) -> None:
-        """Open a transaction for positions that moved and seeds to write; close one that is full, old or the last."""
-        if self._state is TransactionState.READY and self._groups.touched:
-            self._open()
+    def _is_closed(self) -> bool:
+        """Close a transaction that is full, old or the last."""
         if self._state is TransactionState.OPEN and self._due():
             self._state = advance(self._state, TransactionEvent.CLOSE)
+        return self._state is TransactionState.CLOSING
 
     def _due(self) -> bool:
         flow, now = self._job.flow, clock.monotonic()
-        full = self._sent_bytes >= flow.transaction_bytes or self._groups.full or self._groups.runs >= RUNS_PER_TRANSACTION
+        full = self._sent_bytes >= flow.transaction_bytes or self._groups.are_full
         if full or now - self._opened >= flow.transaction_seconds:
             return True
         if self._following.is_due(now, self._groups, asking=self._feed.asking, sending=self._records.sending):
@@ -335,8 +331,7 @@ class Lane:
         self._state = advance(self._state, TransactionEvent.APPEND)
         self._opened, self._sent_bytes = clock.monotonic(), 0
         self._following.opens(self._opened)
-        self._epochs.begin()
-        self._mark = clock.token_hex(8)
+        self._commit_records.begin()
 
     async def _append(self) -> None:
         if not self._writing.allows(clock.monotonic()):
@@ -344,11 +339,12 @@ class Lane:
         if self._unchecked:
             await self._check_again()
         if not self._transactions_v2:
-            await self._register(key for key in self._records.sendable() if self._admits(key))
+            keys = [key for key in self._records.sendable() if self._admits(key)]
+            await self._register([*keys, *self._job.own_places(self._cursors[key].task.key for key in keys if key in self._cursors)])
             sent = self._records.pump(lambda key: key in self._registered and self._admits(key))
         else:
             sent = self._records.pump(self._admits)
-        if sent and self._state is TransactionState.READY:
+        if self._state is TransactionState.READY and (sent or self._groups.touched):  # records, or positions that moved, or seeds
             self._open()
         self._sent_bytes += sent
         self._writing.spend(sent)
@@ -358,8 +354,9 @@ class Lane:
         return self._unchecked.isdisjoint(together) and self._transaction_partitions.admit(together)
 
     def _unclear_sent_again(self) -> bool:
-        """Send batches again that the log may hold although it did not accept them (see Appender). Returns whether there are any."""
+        """Send batches again that are not accepted, but the log may hold (see Appender), or receipts name. Whether there are any."""
         unclear = self._records.unclear if self._job.flow.exactly_once else []
+        unclear += filter(self._records.busy, self._commit_records.prediction.predicted)
         if unclear and (clock.monotonic() - self._opened > UNCLEAR_SECONDS or not self._records.refusals.keys().isdisjoint(unclear)):
             topic, partition = unclear[0]
             raise OutcomeUnknown(f"{topic}-{partition} does not say whether it holds a batch that was sent", unclear[0])
@@ -378,34 +375,46 @@ class Lane:
             self._records.postpone(key, "its leader does not say whether an older transaction is open there")
 
     async def _register(self, keys: Iterable[TopicPartition]) -> None:
-        """Add partitions to the transaction, which the coordinator needs before KIP-890's protocol."""
+        """Add partitions to the transaction, and first the group. The coordinator needs this before KIP-890's protocol."""
         missing = [key for key in keys if key not in self._registered]
         if missing:
             if self._state is TransactionState.READY:
                 self._open()
+            group = [] if self._registered else [self._loop.start(self._coordinator.add_offsets, self._identity)]
             try:
-                await self._coordinator.add_partitions(self._identity, missing)
+                await together([*group, self._loop.start(self._coordinator.add_partitions, self._identity, missing)])
             except PositionsRefused as problem:
                 stop_refused(problem, self._cursors, self._target)
             self._registered.update(missing)
 
+    async def _commits(self) -> bool:
+        """Commit what is closed, if all that was sent is answered, and all that receipts name is accepted. Whether that is done."""
+        self._commit_records.write_early(self._records.in_flight(), partial(self._ending.prepare, self._identity))
+        if self._records.unanswered or self._unclear_sent_again() or self._commit_records.is_writing:
+            return False
+        if any(cursor.touched for cursor in self._cursors.values()):
+            await self._commit()
+            return True
+        self._reopen()
+        return False
+
     async def _commit(self) -> None:
-        touched = self._transaction_partitions.share({cursor.task.remote: cursor for cursor in self._groups.touched})
         epochs, moved = await self._epochs.told(self._transaction_partitions.keys)
         self._records.leaders_stale |= moved
-        receipts = [receipt for key, cursor in touched.items() for receipt in cursor.receipts(self._job.run_id, epochs.get(key, -1))]
-        positions = {key: CommittedOffset(cursor.position, metadata=self._mark) for key, cursor in touched.items()}
-        heads = (cursor.head(self._job.run_id, self._job.ledger_topic_id) for cursor in touched.values())
-        settled = Settled(self._job.receipts(receipts), self._job.heads(heads), positions)
         try:
-            await self._ending.prepare(self._identity, settled)
+            touched, settled = await self._commit_records.write(epochs, partial(self._ending.prepare, self._identity))
         except PositionsRefused as problem:
             stop_refused(problem, self._cursors, self._target)
         self._state = advance(self._state, TransactionEvent.COMMIT)
-        self._adopt(await self._ending.end(self._identity, settled))
+        ending = self._loop.start(self._ending.end, self._identity, settled).add_both(lambda _: self._wakeup.fire())
+        while not ending.is_done:
+            self._fetch()
+            await self._wakeup.wait(IDLE_SECONDS)
+        self._adopt(await ending)
         self._state = advance(self._state, TransactionEvent.DONE)
         for cursor in touched.values():
             cursor.confirm()
+        self._commit_records.prediction.committed()
 
     def _adopt(self, identity: ProducerIdentity) -> None:
         self._identity = identity
@@ -417,6 +426,7 @@ class Lane:
     async def _recover(self, blamed: TopicPartition | None) -> None:
         self._feed.abandon()
         self._target.disconnect()
+        await self._commit_records.give_up()
         await self._loop.sleep(RECOVERY_PAUSE_SECONDS)
         self._identity = await self._prove()
         self._identity = await fence_zombie_requests(self._coordinator, self._identity, self._registered)
@@ -426,24 +436,15 @@ class Lane:
         self._unchecked = await self._stop_hanging(self._cursors)
         positions = await self._coordinator.positions(self._cursors) if self._in_doubt else {}
         for key, cursor in self._cursors.items():
-            if self._in_doubt and cursor.touched and key in positions and positions[key].metadata == self._mark:
+            if self._in_doubt and cursor.touched and key in positions and positions[key].metadata == self._commit_records.mark:
                 cursor.confirm()
             cursor.revert()  # in any case: the batches that were fetched ahead are gone with the old appender
         self._adopt(self._identity)
         self._in_doubt = False
         self._state = advance(self._state, TransactionEvent.PROVEN)
         await self._compare_positions(await self._coordinator.positions(self._cursors))
-        self._blame(blamed)
-
-    def _blame(self, key: TopicPartition | None) -> None:
-        if key is None or key not in self._cursors:
-            return
-        stands = key, self._cursors[key].committed_position
-        self._blamed[stands] += 1
-        if self._blamed[stands] >= BLAMES:
-            self._cursors[key].stop(
-                PartitionUnavailable, f"after {BLAMES} answers of remote topic {key.topic} nobody knew what its log holds"
-            )
+        if blamed in self._cursors:
+            self._blame.note(self._cursors[blamed])
 
     def _result(self, *, fenced: bool = False, failure: Failure | None = None) -> LaneResult:
         outcomes = tuple(cursor.outcome() for cursor in self._cursors.values())

@@ -1,7 +1,7 @@
 """What travels between the driver of a copy and its lanes. Everything is frozen and can be pickled."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 from uuid import UUID
 
@@ -61,6 +61,14 @@ class PartitionTask(PartitionPair):
         return max([self.position, *(segment.end for segment in self.segments if segment.kind is ReceiptKind.COPIED)])
 
     @property
+    def open_segments(self) -> tuple[Segment, ...]:
+        """The segments, and after the last one of those that are copied in order, what arrives."""
+        in_order = [segment for segment in self.segments if segment.kind == ReceiptKind.COPIED]
+        others = tuple(segment for segment in self.segments if segment.kind != ReceiptKind.COPIED)
+        last = in_order[-1] if in_order else Segment(ReceiptKind.COPIED, self.position, self.position)
+        return (*others, *in_order[:-1], replace(last, end=OPEN_END))
+
+    @property
     def offsets(self) -> int:
         """Offsets left to copy."""
         return sum(segment.end - segment.start for segment in self.segments)
@@ -117,6 +125,11 @@ class CopyJob:
             key = TopicPartition(ledger_topic, receipt.key.share(self.ledger_partitions))
             found.setdefault(key, []).extend(encode_receipt(piece) for piece in split_receipt(receipt))
         return found
+
+    def own_places(self, sources: Iterable[TopicPartition]) -> set[TopicPartition]:
+        """The partitions of Ferry's own topics in which receipts and heads of these source partitions are."""
+        ledger = {TopicPartition(self.flow.ledger_topic, key.share(self.ledger_partitions)) for key in sources}
+        return ledger | {TopicPartition(self.flow.state_topic, 0)} if ledger else ledger
 
     def heads(self, heads: Iterable[Head]) -> dict[TopicPartition, list[KeyValue]]:
         """Heads as records of the state topic."""

@@ -10,11 +10,13 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from ferry.clusters.groups.coordination import Coordinator, OutcomeUnknown, PositionsRefused, ProducerIdentity
 from ferry.clusters.groups.group_model import CommittedOffset
 from ferry.clusters.logs.internal_batches import KeyValue
 from ferry.clusters.net.connections import RequestLost, RequestNotSent
+from ferry.clusters.net.event_loop import EventLoop, together
 from ferry.clusters.net.partitions import TopicPartition
 from ferry.copying.internal_writer import InternalWriter
 from ferry.errors import ClusterUnreachable
@@ -40,21 +42,19 @@ class Settled:
 class TransactionEnd:
     """`register`: adds partitions to the transaction; None with KIP-890, where brokers do it."""
 
-    def __init__(self, coordinator: Coordinator, ledger: InternalWriter, register: Register | None) -> None:
-        self._coordinator, self._ledger, self._register = coordinator, ledger, register
+    def __init__(self, loop: EventLoop, coordinator: Coordinator, ledger: InternalWriter, register: Register | None) -> None:
+        self._loop, self._coordinator, self._ledger, self._register = loop, coordinator, ledger, register
 
     def adopt(self, identity: ProducerIdentity) -> None:
         self._ledger.adopt(identity)
 
     async def prepare(self, identity: ProducerIdentity, found: Settled) -> None:
-        """Add everything to the transaction, which can be given up afterwards. PositionsRefused, OutcomeUnknown."""
+        """Add everything to the transaction, side by side. It can be given up afterwards. PositionsRefused, OutcomeUnknown."""
         records = {**found.receipts, **found.heads}
         if self._register is not None:
             await self._register(records)
-        await self._ledger.append(records)
-        if self._register is not None:
-            await self._coordinator.add_offsets(identity)
-        await self._coordinator.commit_positions(identity, found.positions, transactions_v2=self._register is None)
+        commit = partial(self._coordinator.commit_positions, identity, found.positions, transactions_v2=self._register is None)
+        await together([self._loop.start(self._ledger.append, records), self._loop.start(commit)])
 
     async def end(self, identity: ProducerIdentity, found: Settled) -> ProducerIdentity:  # noqa: ARG002 - as of FlushEnd
         """EndTxn. The pair to continue with. OutcomeUnknown: the segment may count; `found.positions` on the target show it."""
