@@ -63,7 +63,7 @@ MUTANTS = (
         "no-mark",
         "the mark says whether a transaction was committed",
         LANE,
-        (" and positions[key].metadata == self._mark", ""),
+        (" and positions[key].metadata == self._commit_records.mark", ""),
     ),
     _of(
         "no-look-after-commit",
@@ -74,8 +74,8 @@ MUTANTS = (
     _of(
         "one-mark",
         "every transaction has a mark of its own",
-        LANE,
-        ("self._mark = clock.token_hex(8)", 'self._mark = "mark"'),
+        "copying.commit_records",
+        ("self.mark = clock.token_hex(8)", 'self.mark = "mark"'),
     ),
     _of("no-revert", "after an abandoned transaction the cursors go back", LANE, ("            cursor.revert()  #", "            #")),
     _of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.simulation.mutating import mutant_of as _of
 
 LANE, APPENDER, CURSOR, FEED = "copying.lane", "copying.appender", "copying.cursor", "copying.source_feed"
+RECORDS = "copying.commit_records"
 FENCING, DRIVER, END, COORDINATION = "copying.fencing", "copying.driver", "copying.segment_end", "clusters.groups.coordination"
 
 OF_LANES = (
@@ -17,28 +18,28 @@ OF_LANES = (
         "no-positions",
         "positions are in the transaction",
         END,
-        ("        await self._coordinator.commit_positions(identity, found.positions, transactions_v2=self._register is None)\n", ""),
+        (", self._loop.start(commit)])", "])"),
     ),
     _of(
         "receipts-outside",
         "receipts are written by the transaction's producer",
         LANE,
         (
-            "TransactionEnd(self._coordinator, new_ledger(), None",
-            "TransactionEnd(self._coordinator, InternalWriter(*shared, None, transactions_v2=transactions_v2), None",
+            "TransactionEnd(self._loop, self._coordinator, new_ledger(), None",
+            "TransactionEnd(self._loop, self._coordinator, InternalWriter(*own, None, transactions_v2=transactions_v2), None",
         ),
     ),
     _of(
         "no-group-in-transaction",
         "the group is added to the transaction (transaction.version 1)",
-        END,
-        ("            await self._coordinator.add_offsets(identity)\n", "            pass\n"),
+        LANE,
+        ("group = [] if self._registered else [self._loop.start(self._coordinator.add_offsets, self._identity)]", "group = []"),
     ),
     _of(
         "commit-early",
         "the commit waits for every answer",
         LANE,
-        (" and not self._records.unanswered and not self._unclear_sent_again()", ""),
+        ("self._records.unanswered or self._unclear_sent_again() or self._commit_records.is_writing", "False"),
     ),
     _of(
         "settle-early",
@@ -51,8 +52,8 @@ OF_LANES = (
         "a cursor is committed when the commit is answered",
         LANE,
         (
-            "        self._adopt(await self._ending.end(self._identity, settled))\n",
-            "        [each.confirm() for each in touched.values()]\n        self._adopt(await self._ending.end(self._identity, settled))\n",
+            "        self._adopt(await ending)\n",
+            "        [each.confirm() for each in touched.values()]\n        self._adopt(await ending)\n",
         ),
         (
             "TransactionEvent.DONE)\n        for cursor in touched.values():\n            cursor.confirm()\n",
@@ -64,7 +65,7 @@ OF_LANES = (
         "a lane commits positions that moved without records before it ends",
         LANE,
         (" and not self._groups.unfinished and not self._groups.touched", " and not self._groups.unfinished"),
-        ("        if self._state is TransactionState.READY and self._groups.touched:\n            self._open()\n", ""),
+        ("(sent or self._groups.touched)", "sent"),
     ),
     _of(
         "receipts-again",
@@ -95,6 +96,54 @@ OF_LANES = (
         "only committed heads, receipts and positions of Ferry's topics count",
         "clusters.logs.internal_reader",
         ("READ_COMMITTED if self._committed else READ_UNCOMMITTED", "READ_UNCOMMITTED"),
+    ),
+    # Receipts before the answers.
+    _of(
+        "wrong-prediction-stays",
+        "a receipt whose prediction was wrong is corrected",
+        "copying.prediction",
+        ("                cursors[key].take_again(found)\n                wrong[key] = cursors[key]\n", "                pass\n"),
+    ),
+    _of(
+        "correction-unwritten",
+        "a corrected receipt is written in the same transaction",
+        RECORDS,
+        ("        if corrected:\n", "        if False:\n"),
+    ),
+    _of(
+        "commit-before-receipts",
+        "the commit waits until receipts, heads and positions are answered",
+        LANE,
+        (" or self._commit_records.is_writing", ""),
+        beside=_of("", "", RECORDS, ("        await early.written\n", "")),
+    ),
+    _of(
+        "named-and-not-accepted",
+        "what a receipt names is accepted before the commit",
+        LANE,
+        ("        unclear += filter(self._records.busy, self._commit_records.prediction.predicted)\n", ""),
+        beside=_of(
+            "",
+            "",
+            "copying.prediction",
+            ("if sum(batch.count for batch, _ in found) != sum(batch.count for batch, _ in predicted):", "if False:"),
+        ),
+    ),
+    _of(
+        "news-before-the-commit",
+        "what arrives while receipts are written waits for the commit",
+        LANE,
+        ("            if self._commit_records.early is None:\n", "            if True:\n"),
+    ),
+    _of(
+        "other-key",
+        "a corrected receipt replaces the one that was written early",
+        CURSOR,
+        (
+            "            self._receipts[0] = grown(self._growing, self._receipts[0])\n",
+            "            self._receipts[0], self._growing = grown(self._growing, self._receipts[0]), None\n",
+        ),
+        beside=_of("", "", RECORDS, ("if not {key for key, _ in records} <= {key for key, _ in corrected.get(place, ())}:", "if False:")),
     ),
     # Without transactions.
     _of(

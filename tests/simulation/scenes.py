@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 from tests.simulation.faults import Act, Fault
 from tests.simulation.releases import Release
@@ -114,11 +115,35 @@ def _cut_off(seed: int, request: str, place: int, kind: Kind) -> Scenario:
     return Scenario(seed, rounds, (fault,), target_brokers=3)
 
 
+def _followed(seed: int, later: tuple[Write, ...], pause: float, *faults: Fault, **settings: Any) -> Scenario:
+    """A run that follows, and what is written meanwhile. From the second commit of a partition on, receipts leave with the records."""
+    one = Round(0, Kind.FOLLOWS, (Write(0, 1),), later, pause=pause, seconds=3.0, lanes=1)
+    return Scenario(seed, (one,), faults, partitions=1, **settings)
+
+
+def _others_write(seed: int) -> Scenario:
+    """Producers of the target write into the topic that keeps its name, so the lane's records are not where it predicts them."""
+    later = tuple(Write(0, 1 + number % 2, back=number % 3 == 2) for number in range(12))
+    return _followed(seed, later, 0.2, both=True)
+
+
+def _not_accepted(act: Act, nth: int) -> Scenario:
+    """A leader does not take a batch that a receipt names."""
+    return _followed(1, tuple(Write(0, 2) for _ in range(8)), 0.25, Fault(act, "run-0", "Produce lane", nth), target_brokers=3)
+
+
+_OTHERS_WRITE = tuple(map(_others_write, range(3)))
 _REQUESTS = ("Produce lane", "InitProducerId lane", "EndTxn commit run")
 _REPLACED = tuple(_cut_off(seed, request, 2, Kind.BOUNDED) for seed, request in product(range(1, 8), _REQUESTS))
 _TAKEN_BACK = tuple(_taken_back_late(1, refresh, init) for refresh, init in product(range(18, 22), (4, 5)))
 SCENES = {
     "no-epoch-after-an-abort": (_late_abort(3, OLD), _late_abort(59, (4, 3))),
+    "wrong-prediction-stays": _OTHERS_WRITE,
+    "correction-unwritten": _OTHERS_WRITE,
+    "other-key": _OTHERS_WRITE,
+    "commit-before-receipts": tuple(_followed(seed, tuple(Write(0, 1) for _ in range(12)), 0.2, target_brokers=3) for seed in range(4)),
+    "named-and-not-accepted": tuple(_not_accepted(Act.UNREADY, nth) for nth in (3, 4, 5)),
+    "news-before-the-commit": tuple(_followed(seed, tuple(Write(0, 1) for _ in range(40)), 0.003) for seed in range(3)),
     "commit-sent-again": tuple(_late_commit(seed, produce) for seed, produce in product(range(10), range(4, 9))),
     "positions-sent-again": tuple(map(_late_positions, range(6))),
     "accepted-after-refused": tuple(_lagging(produce, place) for produce, place in product((2, 3), (0, 1, 3))),

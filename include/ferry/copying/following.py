@@ -27,6 +27,7 @@ class Following:
     commit_seconds: float
     _beat: float = 0.0  # when the next beat begins
     _due: float = 0.0  # when the last transaction was due
+    _waits: bool = False  # whether it takes in what the next beat brings
 
     @property
     def goes_on(self) -> bool:
@@ -54,13 +55,14 @@ class Following:
     def opens(self, now: float) -> None:
         """A transaction begins. If the last one began less than a beat before, this one takes in what the next beat brings."""
         self._due = max(now, min(self._due, now) + self.commit_seconds)
+        self._waits = self._due > now
 
     def is_due(self, now: float, cursors: CursorGroups, *, asking: bool, sending: bool) -> bool:
         """Whether the transaction has all that the source has committed and gives.
 
         `asking`: fetches are not answered. `sending`: batches wait that the target may take soon.
         """
-        gathers = self._gathering if asking or not self.rests(now, cursors) else 0.0
+        gathers = self._gathering if asking or (self._waits and not self.rests(now, cursors)) else 0.0
         return self.goes_on and not cursors.behind and not sending and now >= self._due + gathers
 
     def drains(self, state: TransactionState, now: float, cursors: CursorGroups, *, sending: bool) -> bool:
