@@ -116,7 +116,9 @@ class Play:
         flow, *back = _flows(scenario.source_brokers, scenario.target_brokers, both=scenario.both)
         self.faults = Faults(self.world, {"source": self.source, "target": self.target}, scenario.faults)
         self._mishap, self.world.fate = self.world.fate, self._fate
-        self._watch(flow, AHEAD if back else b"")
+        others = any(write.back for entry in scenario.rounds for write in entry.later)
+        self._watch(flow, AHEAD if back or others else b"")
+        self._others = SourceWriter(self.world, self.target, self.copy.remote, BACK)
         self.ways: tuple[Play, ...] = (self, *(_WayBack(self, one) for one in back))
 
     def _watch(self, flow: Flow, mark: bytes) -> None:
@@ -213,7 +215,8 @@ class Play:
 
     def _write_now(self, writes: Iterable[Write]) -> None:
         for write in writes:
-            self.ways[write.back].writer.write([write])
+            writer = self._others if write.back and not self.scenario.both else self.ways[write.back].writer
+            writer.write([write])
 
     def _begin(self, name: str, entry: Round) -> Process:
         follows = None

@@ -122,9 +122,9 @@ def _followed(seed: int, later: tuple[Write, ...], pause: float, *faults: Fault,
 
 
 def _others_write(seed: int) -> Scenario:
-    """Producers of the target write into the topic that keeps its name, so the lane's records are not where it predicts them."""
+    """Somebody else writes to the remote topic too, so the lane's records are not where it predicts them."""
     later = tuple(Write(0, 1 + number % 2, back=number % 3 == 2) for number in range(12))
-    return _followed(seed, later, 0.2, both=True)
+    return _followed(seed, later, 0.2)
 
 
 def _not_accepted(act: Act, nth: int) -> Scenario:
@@ -132,7 +132,9 @@ def _not_accepted(act: Act, nth: int) -> Scenario:
     return _followed(1, tuple(Write(0, 2) for _ in range(8)), 0.25, Fault(act, "run-0", "Produce lane", nth), target_brokers=3)
 
 
-_OTHERS_WRITE = tuple(map(_others_write, range(3)))
+# Of the records of a transaction, those of the next one arrive while it is committed.
+_PAIRS = tuple(Write(0, 1, commits=True, seconds=0.3 * (number // 3)) for number in range(24))
+_OTHERS_WRITE = tuple(map(_others_write, range(1, 4)))
 _REQUESTS = ("Produce lane", "InitProducerId lane", "EndTxn commit run")
 _REPLACED = tuple(_cut_off(seed, request, 2, Kind.BOUNDED) for seed, request in product(range(1, 8), _REQUESTS))
 _TAKEN_BACK = tuple(_taken_back_late(1, refresh, init) for refresh, init in product(range(18, 22), (4, 5)))
@@ -141,9 +143,9 @@ SCENES = {
     "wrong-prediction-stays": _OTHERS_WRITE,
     "correction-unwritten": _OTHERS_WRITE,
     "other-key": _OTHERS_WRITE,
-    "commit-before-receipts": tuple(_followed(seed, tuple(Write(0, 1) for _ in range(12)), 0.2, target_brokers=3) for seed in range(4)),
+    "commit-before-receipts": tuple(_followed(seed, tuple(Write(0, 1) for _ in range(12)), 0.2, target_brokers=3) for seed in range(1, 5)),
     "named-and-not-accepted": tuple(_not_accepted(Act.UNREADY, nth) for nth in (3, 4, 5)),
-    "news-before-the-commit": tuple(_followed(seed, tuple(Write(0, 1) for _ in range(40)), 0.003) for seed in range(3)),
+    "news-before-the-commit": tuple(_followed(seed, _PAIRS, pause) for seed, pause in product(range(1, 3), (0.001, 0.002, 0.003))),
     "commit-sent-again": tuple(_late_commit(seed, produce) for seed, produce in product(range(10), range(4, 9))),
     "positions-sent-again": tuple(map(_late_positions, range(6))),
     "accepted-after-refused": tuple(_lagging(produce, place) for produce, place in product((2, 3), (0, 1, 3))),

@@ -18,7 +18,7 @@ PAUSE = 0.05
 @dataclass(frozen=True)
 class Write:
     """One batch of `records` records to one partition. `commits`: how its transaction ends, after `seconds`; None: it has none. `back`: to
-    the target, for the flow in the other direction."""
+    the target, for the flow in the other direction; if there is none, somebody else writes to the remote topic."""
 
     partition: int
     records: int

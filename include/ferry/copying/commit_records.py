@@ -58,7 +58,7 @@ class CommitRecords:
         in_homes = self._job.flow.exactly_once and not self._job.reroute
         if in_homes and self.early is None and self.prediction.predict(in_flight, self._cursors):
             touched = self._touched()
-            receipts = self._receipts(touched, self._epochs.begun)
+            receipts = self._receipts(touched, {})
             written = self._loop.start(prepare, self._settled(touched, receipts)).add_both(lambda _: self._wakeup.fire())
             self.early = _Early(touched, receipts, written)
 
@@ -76,7 +76,7 @@ class CommitRecords:
             await prepare(settled)
             return touched, settled
         await early.written
-        wrong = self.prediction.correct(early.cursors, self._epochs.moved(self._partitions.keys, epochs))
+        wrong = self.prediction.correct(early.cursors)
         receipts = self._receipts(wrong, epochs)
         corrected = self._job.receipts(chain(*receipts.values()))
         for place, records in self._job.receipts(chain(*(early.receipts[key] for key in wrong))).items():

@@ -251,9 +251,10 @@ class PartitionCursor:
             self._count_dropped()
 
     @property
-    def is_open(self) -> bool:
-        """Whether it follows, and has copied what was there when the lane began."""
-        return self.segment is not None and self.segment.end == OPEN_END and self.failure is None
+    def is_predictable(self) -> bool:
+        """Whether it follows, and its topic does not keep its name: then the other flow would read receipts before the commit."""
+        is_open = self.segment is not None and self.segment.end == OPEN_END and self.failure is None
+        return is_open and self.task.topic != self.task.remote_topic
 
     def take_early(self, placed: Sequence[tuple[ProduceBatch, int]]) -> None:
         """Take batches for accepted at these offsets, and everything fetched for settled, before the target has answered."""

@@ -7,9 +7,11 @@ next batches will be. Their cursors take them for accepted there, and the lane w
 When all are answered, a cursor whose prediction was wrong takes them again, at the right offsets: somebody else wrote to the partition, or
 a batch was halved. Its receipts are written once more in the same transaction, with the same keys. If a predicted batch is not accepted, or
 if a receipt would get another key, the transaction is given up (OutcomeUnknown). After that nothing is predicted until the next commit.
+
+Where topics keep their names nothing is predicted: the flow in the other direction takes every receipt for true, also a wrong one.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 from ferry.clusters.groups.coordination import OutcomeUnknown
@@ -33,7 +35,7 @@ class Prediction:
 
     def predict(self, in_flight: Mapping[TopicPartition, Sequence[ProduceBatch]], cursors: Cursors) -> bool:
         """Let the cursors take the batches in flight, if it is known of all where they will be. Whether they have."""
-        known = all(key in self._ends and cursors[key].is_open for key in in_flight)
+        known = all(key in self._ends and cursors[key].is_predictable for key in in_flight)
         for key, batches in in_flight.items() if known else ():
             places = accumulate((batch.count for batch in batches), initial=self._ends[key])
             self.predicted[key], self._found[key] = list(zip(batches, places, strict=False)), []
@@ -49,16 +51,14 @@ class Prediction:
             self._found[key].append((batch, base_offset))
         return key in self.predicted
 
-    def correct(self, cursors: Cursors, moved: Collection[TopicPartition]) -> dict[TopicPartition, PartitionCursor]:
-        """Those of `cursors` whose prediction was wrong, corrected. `moved`: partitions that may have changed their leader meanwhile."""
-        if not self.predicted.keys() >= set(moved):
-            raise OutcomeUnknown("a leader has changed after receipts were written")
+    def correct(self, cursors: Cursors) -> dict[TopicPartition, PartitionCursor]:
+        """Those of `cursors` whose prediction was wrong, corrected."""
         wrong = {}
         for key, predicted in self.predicted.items():
             found = self._found[key]
             if sum(batch.count for batch, _ in found) != sum(batch.count for batch, _ in predicted):
                 raise OutcomeUnknown(f"{key.topic}-{key.partition} has not accepted what receipts name", key)
-            if key in moved or [place for _, place in found] != [place for _, place in predicted]:
+            if [place for _, place in found] != [place for _, place in predicted]:
                 cursors[key].take_again(found)
                 wrong[key] = cursors[key]
         return wrong

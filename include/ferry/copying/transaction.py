@@ -126,18 +126,14 @@ class AppendEpochs:
     def __init__(self, target: ClusterConnection, leaders: Leaders, tasks: Iterable[PartitionTask]) -> None:
         self._target, self._leaders = target, leaders
         self._keys = [task.remote for task in tasks if task.topic == task.remote_topic]
-        self.begun: dict[TopicPartition, int] = {}  # when the transaction began
+        self._begun: dict[TopicPartition, int] = {}
 
     def begin(self) -> None:
         """A transaction begins: remember the epochs that `leaders` knows now."""
-        self.begun = {key: self._leaders.of(*key).epoch for key in self._keys}
-
-    def moved(self, keys: Iterable[TopicPartition], told: Mapping[TopicPartition, int]) -> list[TopicPartition]:
-        """Those of `keys` whose leader had an epoch when the transaction began, and may have another one now. `told`: as of `told`."""
-        return [key for key in keys if self.begun.get(key, -1) != told.get(key, -1)]
+        self._begun = {key: self._leaders.of(*key).epoch for key in self._keys}
 
     async def told(self, keys: Iterable[TopicPartition]) -> tuple[dict[TopicPartition, int], bool]:
         """The epochs of these partitions as far as they are known; and whether `leaders` must be refreshed. Nothing may be in flight."""
-        same = {key for key in keys if 0 <= self.begun.get(key, -1) == self._leaders.of(*key).epoch}
+        same = {key for key in keys if 0 <= self._begun.get(key, -1) == self._leaders.of(*key).epoch}
         confirmed = await still_led(self._target, self._leaders, same)
-        return {key: self.begun[key] for key in confirmed}, len(confirmed) < len(same)
+        return {key: self._begun[key] for key in confirmed}, len(confirmed) < len(same)
