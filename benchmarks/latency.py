@@ -160,7 +160,7 @@ def main(arguments: list[str] | None = None) -> int:
         near, seen, target_pid = both.clusters(), both.clusters(options.far), both.target.cluster.pid
         if options.far:
             getattr(both, options.far).proxy.link = Link(delay=options.round_trip_ms / 2_000)
-        for commit in options.commit_ms or [100]:
+        for commit in options.commit_ms or [None]:
             with _flow(near, load) as flow:
                 rows.append(_measure(_ferry(replace(flow, clusters=seen), directory, options, commit), flow, load, target_pid))
         if not options.without_mm2:
@@ -196,13 +196,14 @@ def _flow(clusters: Clusters, load: Load) -> Iterator[Flow]:
         topics.delete([name])
 
 
-def _ferry(flow: Flow, directory: Path, options: argparse.Namespace, commit: int) -> Copier:
+def _ferry(flow: Flow, directory: Path, options: argparse.Namespace, commit: int | None) -> Copier:
     config = directory / f"ferry-{flow.mark}.properties"
-    write_properties({**ferry_side.properties(flow), "ferry.follow.commit.ms": str(commit)}, config)
+    given = {} if commit is None else {"ferry.follow.commit.ms": str(commit)}
+    write_properties({**ferry_side.properties(flow), **given}, config)
     seconds = round(START_SECONDS + options.minutes * 60 + LAST_SECONDS)
     command = [str(ferry_side.HERE), "run", str(config), "--flow", flow.name, "--master", options.master, "--follow", f"{seconds}s"]
     logs = (directory / f"ferry-{flow.mark}-{number}.log" for number in range(1_000))
-    return Copier("Ferry", str(commit), lambda: ProcessTree(command, next(logs)), options.handover or None)
+    return Copier("Ferry", "chosen" if commit is None else str(commit), lambda: ProcessTree(command, next(logs)), options.handover or None)
 
 
 def _measure(copier: Copier, flow: Flow, load: Load, target_pid: int) -> str:
@@ -243,7 +244,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--partitions", type=int, default=12)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--handover", type=float, default=120.0, help="seconds between two runs of Ferry; 0: one run")
-    parser.add_argument("--commit-ms", type=int, action="append", help="ferry.follow.commit.ms (default 100)")
+    parser.add_argument("--commit-ms", type=int, action="append", help="ferry.follow.commit.ms (default: not set)")
     parser.add_argument("--far", choices=("source", "target"), help="this cluster is far away from the copiers")
     parser.add_argument("--round-trip-ms", type=float, default=100.0, help="how far (default %(default)g)")
     parser.add_argument("--master", default=ferry_side.MASTER)

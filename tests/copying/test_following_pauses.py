@@ -9,7 +9,16 @@ from tests.copying.cursors import COPIED, task
 
 from ferry.copying.cursor import PartitionCursor
 from ferry.copying.cursor_groups import CursorGroups
-from ferry.copying.following import AT_THE_END_SECONDS, GATHERING, IDLE_SECONDS, Following
+from ferry.copying.following import (
+    AT_THE_END_SECONDS,
+    CPU_SHARE,
+    FIRST_SECONDS,
+    GATHERING,
+    IDLE_SECONDS,
+    LONGEST_SECONDS,
+    SHORTEST_SECONDS,
+    Following,
+)
 from ferry.copying.lane_messages import Segment
 from ferry.copying.transaction import TransactionState
 from ferry.errors import PartitionUnavailable
@@ -82,7 +91,7 @@ def test_a_transaction_that_is_due_and_has_nothing_to_commit_yet_does_not_keep_t
         (-COMMIT_SECONDS * GATHERING, 0.05, "", [cursor(behind=True, troubled=True)], True),
         (0.0, 0.05, "asking", [cursor()], False),
         (-COMMIT_SECONDS * GATHERING, 0.05, "asking", [cursor()], True),
-        (0.0, 0.0, "", [cursor()], False),
+        (0.0, 0.0, "", [cursor()], True),
         (-5.0, 0.05, "sending", [cursor()], False),
     ],
     ids=[
@@ -93,7 +102,7 @@ def test_a_transaction_that_is_due_and_has_nothing_to_commit_yet_does_not_keep_t
         "but not for long",
         "answers to come",
         "late answers",
-        "a beat begins",
+        "the first after a silence",
         "batches to send",
     ],
 )
@@ -135,6 +144,7 @@ def test_a_lane_has_one_transaction_a_beat() -> None:
     assert is_due(made, NOW, at_the_end)
     made.opens(NOW + 0.03)
     assert not is_due(made, NOW + 0.09, at_the_end)
+    assert not is_due(made, NOW + 0.1, at_the_end), "a beat begins"
     made.fetches(NOW + 0.1)
     assert is_due(made, NOW + 0.101, at_the_end)
     made.opens(NOW + 5)
@@ -165,3 +175,33 @@ def test_a_wall_clock_that_is_late_lets_a_lane_follow_no_longer() -> None:
     assert not made.ends(NOW, 5.0, failed=False)  # and is right again
     assert not made.ends(NOW + 1, hours, failed=False)  # and late again
     assert made.ends(NOW + 5.1, hours, failed=False)
+
+
+def beat_after(beats: int, cpu_seconds: float, took: float, given: int | None = None, round_trip: float = 0.0) -> float:
+    """The length of a beat after some, each of which cost so much CPU time, and whose commit took so long."""
+    made, now, cpu, at_the_end = Following.of(NOW + 600, given), NOW, 0.0, CursorGroups([cursor()])
+    for _ in range(beats):
+        now += made.commit_seconds
+        made.fetches(now)
+        made.opens(now)
+        assert is_due(made, now + 0.001, at_the_end)
+        cpu += cpu_seconds
+        made.commits(now + 0.001 + took, cpu, round_trip)
+    return made.commit_seconds
+
+
+def test_a_beat_that_nobody_has_set_is_as_short_as_its_share_of_a_core() -> None:
+    assert beat_after(1, 0.0, 0.0) < FIRST_SECONDS
+    assert beat_after(200, 0.001, 0.0) == SHORTEST_SECONDS
+    assert beat_after(200, CPU_SHARE * 0.1, 0.0) == pytest.approx(0.1, rel=0.3)
+    assert beat_after(200, 1.0, 0.0) == LONGEST_SECONDS
+
+
+def test_a_beat_is_longer_while_the_target_is_busy_and_not_because_it_is_far() -> None:
+    assert beat_after(200, 0.0, 0.1) > 0.15
+    assert beat_after(200, 0.0, 0.1, round_trip=0.05) == SHORTEST_SECONDS
+
+
+@pytest.mark.parametrize("cpu_seconds", [0.0, 1.0])
+def test_a_beat_that_is_set_stays(cpu_seconds: float) -> None:
+    assert beat_after(50, cpu_seconds, 0.0, given=250) == 0.25

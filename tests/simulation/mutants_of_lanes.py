@@ -53,10 +53,10 @@ OF_LANES = (
         LANE,
         (
             "        self._adopt(await ending)\n",
-            "        [each.confirm() for each in touched.values()]\n        self._adopt(await ending)\n",
+            "        self._commit_records.confirm(touched)\n        self._adopt(await ending)\n",
         ),
         (
-            "TransactionEvent.DONE)\n        for cursor in touched.values():\n            cursor.confirm()\n",
+            "TransactionEvent.DONE)\n        self._commit_records.confirm(touched)\n",
             "TransactionEvent.DONE)\n",
         ),
     ),
@@ -119,8 +119,9 @@ OF_LANES = (
     ),
     _of(
         "named-and-not-accepted",
-        "what a receipt names is accepted before the commit",
+        "what a receipt names is accepted before the commit (without the rule about batches that the log may hold)",
         LANE,
+        ("unclear = self._records.unclear if self._job.flow.exactly_once else []", "unclear = list[TopicPartition]()"),
         ("        unclear += filter(self._records.busy, self._commit_records.prediction.predicted)\n", ""),
         beside=_of(
             "",

@@ -88,7 +88,7 @@ class Flow:
     transaction_bytes: int = read_from("ferry.transaction.mb")
     transaction_seconds: int = read_from("ferry.transaction.seconds")
     follow_seconds: int = read_from("ferry.follow.seconds")
-    follow_commit_ms: int = read_from("ferry.follow.commit.ms")
+    follow_commit_ms: int | None = read_from("ferry.follow.commit.ms")
     open_transaction_warn_ms: int = read_from("ferry.open.transaction.warn.ms")
     memory_bytes: int = read_from("ferry.memory.mb")
     max_bytes_per_second: float | None = read_from("ferry.max.rate.mb")

@@ -86,6 +86,12 @@ class CommitRecords:
             await prepare(Settled(corrected, {}, {}))
         return early.cursors, Settled({}, {}, {})
 
+    def confirm(self, cursors: Cursors) -> None:
+        """What was written is committed."""
+        for cursor in cursors.values():
+            cursor.confirm()
+        self.prediction.committed()
+
     async def give_up(self) -> None:
         """Return when nothing is written any more."""
         if self.early is not None:

@@ -2,11 +2,15 @@
 
 At the end of all its partitions a lane works in beats, `commit_seconds` apart: it fetches what has arrived since the last beat, from all
 brokers at the same time, and commits it at once. So a record waits for half a beat on average. A beat costs one fetch a broker and one
-transaction, for any number of records. After a silence nothing waits: the fetches are at the brokers already, and the first record begins a
-beat. A lane that is behind, or cannot read a partition, does not wait for a beat.
+transaction, for any number of records. If the config does not give its length, it is chosen with each commit: as short as costs this
+process at most CPU_SHARE of a core, and longer while the target is slow for another reason than its distance.
+
+After a silence nothing waits: the fetches are at the brokers already, and the first record begins a beat. A lane that is behind, or cannot
+read a partition, does not wait for a beat.
 """
 
 from dataclasses import dataclass
+from typing import Self
 
 from ferry.copying.cursor_groups import CursorGroups
 from ferry.copying.transaction import TransactionState
@@ -17,17 +21,28 @@ IDLE_SECONDS = 0.05
 AT_THE_END_SECONDS = 1.0
 # For this part of a beat, a transaction waits for fetches that are not answered yet: brokers do not all answer at the same moment.
 GATHERING = 0.25
+# The beat that is chosen. It changes by a small part each time: other threads use CPU time too, now and then.
+FIRST_SECONDS, SHORTEST_SECONDS, LONGEST_SECONDS = 0.1, 0.02, 0.4
+CPU_SHARE, LONGER, SHORTER = 0.25, 1.25, 0.95
 
 
 @dataclass
 class Following:
-    """`until`: when the lane ends (None: it ends with its segments). `commit_seconds`: the length of a beat."""
+    """`until`: when the lane ends (None: it ends with its segments). `commit_seconds`: the length of a beat; `chooses`: it changes."""
 
     until: float | None
     commit_seconds: float
     _beat: float = 0.0  # when the next beat begins
     _due: float = 0.0  # when the last transaction was due
     _waits: bool = False  # whether it takes in what the next beat brings
+    chooses: bool = False
+    _closed: float = 0.0  # when a transaction was due and whole
+    _committed: tuple[float, float] = (0.0, 0.0)  # when the last transaction was committed, and the CPU seconds of the process by then
+
+    @classmethod
+    def of(cls, until: float | None, commit_ms: int | None) -> Self:
+        """`commit_ms`: of the config; None: it is chosen."""
+        return cls(until, FIRST_SECONDS if commit_ms is None else commit_ms / 1000, chooses=commit_ms is None)
 
     @property
     def goes_on(self) -> bool:
@@ -62,8 +77,18 @@ class Following:
 
         `asking`: fetches are not answered. `sending`: batches wait that the target may take soon.
         """
-        gathers = self._gathering if asking or (self._waits and not self.rests(now, cursors)) else 0.0
-        return self.goes_on and not cursors.behind and not sending and now >= self._due + gathers
+        gathers = self._gathering if asking or cursors.troubled or (self._waits and not self.rests(now, cursors)) else 0.0
+        is_due = self.goes_on and not cursors.behind and not sending and now >= self._due + gathers
+        self._closed = now if is_due else self._closed
+        return is_due
+
+    def commits(self, now: float, cpu: float, round_trip: float) -> None:
+        """A transaction is committed: choose the next beat. `cpu`: seconds of the process. `round_trip`: seconds to the target."""
+        (before, used), self._committed = self._committed, (now, cpu)
+        slow = self._closed > before and now - self._closed - 2 * round_trip > self.commit_seconds / 2
+        if self.chooses:
+            factor = LONGER if slow or cpu - used > CPU_SHARE * (now - before) else SHORTER
+            self.commit_seconds = min(LONGEST_SECONDS, max(SHORTEST_SECONDS, self.commit_seconds * factor))
 
     def drains(self, state: TransactionState, now: float, cursors: CursorGroups, *, sending: bool) -> bool:
         """Whether the transaction is due, except that batches wait. Then the lane fetches nothing more.

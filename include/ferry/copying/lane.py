@@ -89,7 +89,7 @@ class Lane:
         guard = GuardTail.of(shared_source or source, job.flow, task.partitions)
         codec, from_source = codec_named(job.flow.compression_type), (loop, source, self._source_leaders, self._wakeup, self._groups)
         until = None if job.follow_until is None else clock.monotonic() + job.follow_until - clock.time()
-        self._following = Following(until, job.flow.follow_commit_ms / 1000)
+        self._following = Following.of(until, job.flow.follow_commit_ms)
         self._feed = SourceFeed(*from_source, handle, self._limits, reading, self._following, guard, codec, job.reroute)
         self._identity, self._state = task.identity, TransactionState.READY
         self._blame, self._in_doubt, self._opened, self._sent_bytes = Blame(), False, 0.0, 0
@@ -99,8 +99,6 @@ class Lane:
         self._commit_records = CommitRecords(loop, self._wakeup, job, self._groups, self._transaction_partitions, self._epochs)
         self._unchecked: set[TopicPartition] = set()  # partitions whose leader has not said yet whether an older transaction hangs there
         self._transactions_v2 = True
-        self._records: Appender
-        self._ending: TransactionEnd | FlushEnd
 
     async def run(self) -> LaneResult:
         """Copy until every partition is done or failed. Errors of clusters and partitions are in the result, not raised."""
@@ -170,10 +168,12 @@ class Lane:
         own = (self._target, self._target_leaders, Wakeup(self._loop))  # receipts may be written while the lane waits for records
         new_ledger = partial(InternalWriter, *own, transactional_id, transactions_v2=transactions_v2)
         if transactional_id is None:
-            self._ending = FlushEnd(self._coordinator, new_ledger, partial(stop_refused, cursors=self._cursors, target=self._target))
+            self._ending: TransactionEnd | FlushEnd = FlushEnd(
+                self._coordinator, new_ledger, partial(stop_refused, cursors=self._cursors, target=self._target)
+            )
         else:
             self._ending = TransactionEnd(self._loop, self._coordinator, new_ledger(), None if transactions_v2 else self._register)
-        self._records = (partial(ReroutingAppender, tasks=self._task.partitions) if self._job.reroute else Appender)(
+        self._records: Appender = (partial(ReroutingAppender, tasks=self._task.partitions) if self._job.reroute else Appender)(
             *shared,
             transactional_id=transactional_id,
             transactions_v2=transactions_v2,
@@ -412,9 +412,8 @@ class Lane:
             await self._wakeup.wait(IDLE_SECONDS)
         self._adopt(await ending)
         self._state = advance(self._state, TransactionEvent.DONE)
-        for cursor in touched.values():
-            cursor.confirm()
-        self._commit_records.prediction.committed()
+        self._commit_records.confirm(touched)
+        self._following.commits(clock.monotonic(), clock.process_time(), self._target.round_trip())
 
     def _adopt(self, identity: ProducerIdentity) -> None:
         self._identity = identity
