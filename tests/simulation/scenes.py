@@ -127,9 +127,13 @@ def _others_write(seed: int) -> Scenario:
     return _followed(seed, later, 0.2)
 
 
-def _not_accepted(act: Act, nth: int) -> Scenario:
-    """A leader does not take a batch that a receipt names."""
-    return _followed(1, tuple(Write(0, 2) for _ in range(8)), 0.25, Fault(act, "run-0", "Produce lane", nth))
+def _not_accepted(commit: int) -> Scenario:
+    """A leader does not take a batch that a receipt names, and after the commit the run is killed."""
+    faults = (
+        Fault(Act.UNREADY, "run-0", "Produce lane", 2 * commit - 1),
+        Fault(Act.KILL_AFTER, "run-0", "EndTxn commit lane", commit),
+    )
+    return _followed(1, tuple(Write(0, 2) for _ in range(8)), 0.25, *faults)
 
 
 # Of the records of a transaction, those of the next one arrive while it is committed.
@@ -144,7 +148,7 @@ SCENES = {
     "correction-unwritten": _OTHERS_WRITE,
     "other-key": _OTHERS_WRITE,
     "commit-before-receipts": tuple(_followed(seed, tuple(Write(0, 1) for _ in range(12)), 0.2, target_brokers=3) for seed in range(1, 5)),
-    "named-and-not-accepted": tuple(_not_accepted(Act.UNREADY, nth) for nth in (5, 7, 9)),
+    "named-and-not-accepted": tuple(map(_not_accepted, (3, 4, 5))),
     "news-before-the-commit": tuple(_followed(seed, _PAIRS, pause) for seed, pause in product(range(1, 3), (0.001, 0.002, 0.003))),
     "commit-sent-again": tuple(_late_commit(seed, produce) for seed, produce in product(range(10), range(4, 9))),
     "positions-sent-again": tuple(map(_late_positions, range(6))),

@@ -28,14 +28,14 @@ CPU_SHARE, LONGER, SHORTER = 0.25, 1.25, 0.95
 
 @dataclass
 class Following:
-    """`until`: when the lane ends (None: it ends with its segments). `commit_seconds`: the length of a beat; `chooses`: it changes."""
+    """When one lane does what."""
 
-    until: float | None
-    commit_seconds: float
+    until: float | None  # when the lane ends (None: it ends with its segments)
+    commit_seconds: float  # the length of a beat
     _beat: float = 0.0  # when the next beat begins
     _due: float = 0.0  # when the last transaction was due
     _waits: bool = False  # whether it takes in what the next beat brings
-    chooses: bool = False
+    chooses: bool = False  # the next beat, with each commit
     _closed: float = 0.0  # when a transaction was due and whole
     _committed: tuple[float, float] = (0.0, 0.0)  # when the last transaction was committed, and the CPU seconds of the process by then
 
