@@ -11,6 +11,7 @@ from ferry.copying.cursor import PartitionCursor
 from ferry.copying.cursor_groups import CursorGroups
 from ferry.copying.following import (
     AT_THE_END_SECONDS,
+    BEHIND_SECONDS,
     CPU_SHARE,
     FIRST_SECONDS,
     GATHERING,
@@ -162,24 +163,39 @@ def test_transactions_that_were_full_early_delay_no_later_one() -> None:
 
 
 def test_a_lane_ends_once() -> None:
-    for now, failed in ((NOW + 1, False), (NOW - 1, True)):
+    well, failed = CursorGroups([cursor()]), CursorGroups([cursor(), cursor()])
+    failed.all[0].stop(PartitionUnavailable, "away")
+    for now, cursors in ((NOW + 1, well), (NOW - 1, failed)):
         made = following(0.0)
-        assert not made.ends(NOW - 2, 600.0, failed=False)
-        assert made.ends(now, 600.0, failed=failed)
+        assert not made.ends(NOW - 2, 600.0, well)
+        assert made.ends(now, 600.0, cursors)
+        assert made.early == (cursors is failed)
         assert not made.goes_on
-        assert not made.ends(now, 600.0, failed=failed)
+        assert not made.ends(now, 600.0, cursors)
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_a_lane_that_is_behind_for_long_ends_if_it_may_grow(grows: bool) -> None:
+    made, behind, kept_up = following(), CursorGroups([cursor(behind=True), cursor()]), CursorGroups([cursor()])
+    made.grows = grows
+    assert not made.ends(NOW, 600.0, behind)
+    assert not made.ends(NOW + BEHIND_SECONDS - 0.1, 600.0, kept_up)
+    assert not made.ends(NOW + BEHIND_SECONDS + 1, 600.0, behind)
+    assert made.ends(NOW + 2 * BEHIND_SECONDS, 600.0, behind) == grows
+    assert made.fell_behind == made.early == grows
 
 
 def test_a_wall_clock_that_is_late_lets_a_lane_follow_no_longer() -> None:
     made = following(hours := 3_600.0)  # it was late when the lane began,
-    assert not made.ends(NOW, 5.0, failed=False)  # and is right again
-    assert not made.ends(NOW + 1, hours, failed=False)  # and late again
-    assert made.ends(NOW + 5.1, hours, failed=False)
+    at_the_end = CursorGroups([cursor()])
+    assert not made.ends(NOW, 5.0, at_the_end)  # and is right again
+    assert not made.ends(NOW + 1, hours, at_the_end)  # and late again
+    assert made.ends(NOW + 5.1, hours, at_the_end)
 
 
 def beat_after(beats: int, cpu_seconds: float, took: float, given: int | None = None, round_trip: float = 0.0) -> float:
     """The length of a beat after some, each of which cost so much CPU time, and whose commit took so long."""
-    made, now, cpu, at_the_end = Following.of(NOW + 600, given), NOW, 0.0, CursorGroups([cursor()])
+    made, now, cpu, at_the_end = Following.of(NOW + 600, given, grows=False), NOW, 0.0, CursorGroups([cursor()])
     for _ in range(beats):
         now += made.commit_seconds
         made.fetches(now)

@@ -4,7 +4,7 @@ It runs in the Spark driver or, for small jobs, in the caller's process. It read
 This driver copies to the ends that its plan finds; following_driver.py goes on with what arrives.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import replace
 from functools import partial
@@ -211,11 +211,11 @@ class CopyDriver:
         return found
 
     def _give_again(
-        self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity], out: LanesOut, *, lane: int | None = None
+        self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity], out: LanesOut, *, lanes: Sequence[int] = ()
     ) -> list[LaneTask]:
-        """Hand out the lost lanes that are planned again, or give them up. `lane`: as of _lane_tasks."""
+        """Hand out the lost lanes that are planned again, or give them up. `lanes`: as of _lane_tasks."""
         why = "; ".join(sorted(set(out.lost.values())))
-        tasks, given_up = out.give_again(self._lane_tasks(plans, held, lane=lane))
+        tasks, given_up = out.give_again(self._lane_tasks(plans, held, lanes=lanes))
         self._give_up(given_up, f"{LANE_ATTEMPTS} attempts in a row that committed nothing")
         others = count_of(len(out.tasks) - len(tasks), "other")
         self._say(f"trying {count_of(len(tasks), 'lane')} again, beside {others}: {why}")
@@ -249,12 +249,12 @@ class CopyDriver:
         self._unreachable = ""
 
     def _lane_tasks(
-        self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity], *, lane: int | None = None
+        self, plans: Iterable[PartitionPlan], held: Mapping[int, ProducerIdentity], *, lanes: Sequence[int] = ()
     ) -> list[LaneTask]:
-        """`lane`: of the partitions that have none (None: spread them over all lanes)."""
+        """`lanes`: of the partitions that have none (none given: spread them over all)."""
         at_work = [plan for plan in plans if self._has_lane(plan) and plan.facts.remote_topic_id is not None]
         each = read_bytes_an_offset(self._opened.source, at_work)
-        return self._assignment.tasks([self._task(plan, each[plan.facts.key]) for plan in at_work], held, lane)
+        return self._assignment.tasks([self._task(plan, each[plan.facts.key]) for plan in at_work], held, lanes)
 
     def _task(self, plan: PartitionPlan, offset_bytes: float) -> PartitionTask:
         return partition_task(plan, offset_bytes, flushed=not self._flow.exactly_once)

@@ -24,6 +24,8 @@ GATHERING = 0.25
 # The beat that is chosen. It changes by a small part each time: other threads use CPU time too, now and then.
 FIRST_SECONDS, SHORTEST_SECONDS, LONGEST_SECONDS = 0.1, 0.02, 0.4
 CPU_SHARE, LONGER, SHORTER = 0.25, 1.25, 0.95
+# A lane that is behind for this long ends if it is to grow: a burst takes less, and more lanes cost a pause.
+BEHIND_SECONDS = 5.0
 
 
 @dataclass
@@ -36,26 +38,35 @@ class Following:
     _due: float = 0.0  # when the last transaction was due
     _waits: bool = False  # whether it takes in what the next beat brings
     chooses: bool = False  # the next beat, with each commit
+    grows: bool = False  # as of LaneTask
+    _kept_up: float = 0.0  # when it was last not behind
+    early: bool = False  # whether it ended before its time
+    fell_behind: bool = False  # whether it ended for that
     _closed: float = 0.0  # when a transaction was due and whole
     _committed: tuple[float, float] = (0.0, 0.0)  # when the last transaction was committed, and the CPU seconds of the process by then
 
     @classmethod
-    def of(cls, until: float | None, commit_ms: int | None) -> Self:
+    def of(cls, until: float | None, commit_ms: int | None, *, grows: bool) -> Self:
         """`commit_ms`: of the config; None: it is chosen."""
-        return cls(until, FIRST_SECONDS if commit_ms is None else commit_ms / 1000, chooses=commit_ms is None)
+        return cls(until, FIRST_SECONDS if commit_ms is None else commit_ms / 1000, chooses=commit_ms is None, grows=grows)
 
     @property
     def goes_on(self) -> bool:
         return self.until is not None
 
-    def ends(self, now: float, left: float, *, failed: bool) -> bool:
-        """Whether the lane follows no longer from now on: its time is over, or a partition `failed`.
+    def ends(self, now: float, left: float, cursors: CursorGroups) -> bool:
+        """Whether the lane follows no longer from now on: its time is over, or `early`: a partition failed, or it fell behind.
 
         Then the driver names that partition at once, and plans the others again. `left`: how long the lane follows by the wall clock, in
         seconds. That clock may be wrong for a while, so `until` never gets later.
         """
-        self.until = None if self.until is None else min(self.until, now + left)
-        over = self.until is not None and (failed or now > self.until)
+        if self.until is None:
+            return False
+        self.until = min(self.until, now + left)
+        self._kept_up = self._kept_up if cursors.behind and self._kept_up else now
+        self.fell_behind = self.grows and now - self._kept_up > BEHIND_SECONDS
+        self.early = self.fell_behind or bool(cursors.failed)
+        over = self.early or now > self.until
         self.until = None if over else self.until
         return over
 

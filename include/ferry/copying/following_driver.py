@@ -7,6 +7,7 @@ whether the flow is still its own, which lost lanes may run again, and which par
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from ferry import clock
@@ -18,6 +19,7 @@ from ferry.copying.fencing import RunLease
 from ferry.copying.lane_assignment import LaneAssignment
 from ferry.copying.lane_attempts import LanesOut
 from ferry.copying.lane_messages import CopyJob, LaneResult, LaneTask, PartitionTask
+from ferry.copying.lane_runner import is_far
 from ferry.copying.lanes import number_of_lanes
 from ferry.copying.partition_plan import PartitionPlan
 from ferry.copying.progress import beside
@@ -38,7 +40,7 @@ class FollowingDriver(CopyDriver):
         """
         super().__init__(*run, **more)
         self._until, self._meanwhile = until, meanwhile
-        self._assignment = LaneAssignment(self._flow, lambda: self._runner.width)
+        self._assignment = LaneAssignment(self._flow, lambda: self._runner.width, cache(lambda: is_far(self._opened)))
         self._looked = self._refreshed = clock.monotonic()
         self._again_at = 0.0  # when lost lanes may be planned again; 0: at once
         self._interrupt_at = 0.0  # when lanes that are to end are ended, if they have not by themselves
@@ -100,7 +102,7 @@ class FollowingDriver(CopyDriver):
         if waiting:
             held |= self._prepare(lease, seen, plans)
             self._assignment.left -= waiting
-        tasks = self._give_again(plans, {**held, **again}, out, lane=takes_more)
+        tasks = self._give_again(plans, {**held, **again}, out, lanes=[] if takes_more is None else [takes_more])
         again_in_lanes = {part.key for task in tasks for part in task.partitions}
         self._assignment.drop(key for key in before if key not in again_in_lanes)
         return tasks
@@ -167,14 +169,15 @@ class FollowingDriver(CopyDriver):
             if self._assignment.left:
                 self._interrupt(self._assignment.smallest(out.tasks), lease, out)
             return []
-        lane = self._assignment.free_lane(held, out.tasks)
-        if lane in self._assignment.used:
-            held |= lease.retake([lane])
+        lanes = self._assignment.free_lanes(held, out.tasks)
+        if used := self._assignment.used.intersection(lanes):
+            held |= lease.retake(used)
         held |= self._prepare(lease, seen, new)
-        tasks = self._lane_tasks(new, held, lane=lane)
-        self._say(f"lane {lane} goes on with {count_of(sum(len(task.partitions) for task in tasks), 'partition')}")
+        tasks = self._lane_tasks(new, held, lanes=lanes)
+        for task in tasks:
+            self._say(f"lane {task.lane} goes on with {count_of(len(task.partitions), 'partition')}")
         out.give(tasks)
-        self._assignment.used.add(lane)
+        self._assignment.used.update(lanes)
         self._assignment.left -= left
         return tasks
 

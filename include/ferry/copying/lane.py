@@ -89,7 +89,7 @@ class Lane:
         guard = GuardTail.of(shared_source or source, job.flow, task.partitions)
         codec, from_source = codec_named(job.flow.compression_type), (loop, source, self._source_leaders, self._wakeup, self._groups)
         until = None if job.follow_until is None else clock.monotonic() + job.follow_until - clock.time()
-        self._following = Following.of(until, job.flow.follow_commit_ms)
+        self._following = Following.of(until, job.flow.follow_commit_ms, grows=task.grows)
         self._feed = SourceFeed(*from_source, handle, self._limits, reading, self._following, guard, codec, job.reroute)
         self._identity, self._state = task.identity, TransactionState.READY
         self._blame, self._in_doubt, self._opened, self._sent_bytes = Blame(), False, 0.0, 0
@@ -254,11 +254,10 @@ class Lane:
         self._state = advance(self._state, TransactionEvent.NOTHING_ACCEPTED)
 
     def _follow_on(self) -> None:
-        failed = self._following.goes_on and bool(self._groups.failed)
         left = (self._job.follow_until or 0.0) - clock.time()
-        if self._following.ends(clock.monotonic(), left, failed=failed):
+        if self._following.ends(clock.monotonic(), left, self._groups):
             for cursor in self._cursors.values():
-                cursor.end_here(at_once=failed)
+                cursor.end_here(at_once=self._following.early)
 
     def _settle_fetched(self) -> None:
         self._groups.sort()
@@ -447,4 +446,4 @@ class Lane:
 
     def _result(self, *, fenced: bool = False, failure: Failure | None = None) -> LaneResult:
         outcomes = tuple(cursor.outcome() for cursor in self._cursors.values())
-        return LaneResult(self._task.lane, outcomes, fenced=fenced, failure=failure)
+        return LaneResult(self._task.lane, outcomes, fenced=fenced, failure=failure, behind=self._following.fell_behind)

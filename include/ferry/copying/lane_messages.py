@@ -93,6 +93,7 @@ class LaneTask:
     transactional_id: str
     identity: ProducerIdentity
     partitions: tuple[PartitionTask, ...]
+    grows: bool = False  # following: if the lane falls behind, it ends, and more lanes get its partitions
 
     @property
     def offsets(self) -> int:
@@ -163,10 +164,11 @@ class PartitionOutcome:
 
 @dataclass(frozen=True)
 class LaneResult:
-    """How a lane ended. `fenced`: the broker refused its producer id and epoch."""
+    """How a lane ended. `fenced`: the broker refused its producer id and epoch. `behind`: as of LaneTask.grows."""
 
     lane: int
     partitions: tuple[PartitionOutcome, ...] = ()
     fenced: bool = False
     failure: Failure | None = None
     cpu_seconds: float = 0.0
+    behind: bool = False
