@@ -96,12 +96,19 @@ class Bench:
     """Partitions `0` to `partitions` of topic t on lanes; `room`: whether one more lane would begin at once."""
 
     def __init__(
-        self, directory: Path, patch: Callable[..., None], *, partitions: int = 4, width: int = 2, listener: str | None = None
+        self,
+        directory: Path,
+        patch: Callable[..., None],
+        *,
+        partitions: int = 4,
+        width: int = 2,
+        listener: str | None = None,
+        lanes: int | None = 8,
     ) -> None:
         config = directory / "mm2.properties"
         config.write_text(CONFIG)
         flow = load_config(config).flow("A->B")
-        self.flow = replace(flow, handling=replace(flow.handling, assignment_listener=listener))
+        self.flow = replace(flow, lanes=lanes, handling=replace(flow.handling, assignment_listener=listener))
         self.clock, self.lease, self.out, self.said = Clock(), Lease(), LanesOut(), list[str]()
         self.partitions, self.room, self.problem = set(range(partitions)), True, list[Exception]()
         self.held = {lane: ProducerIdentity(lane, 0) for lane in range(8)}
@@ -116,6 +123,7 @@ class Bench:
         for module in (driver, following_driver):
             patch(module, "clock", self.clock)
         patch(fenced_plans, "take_snapshot", self._snapshot)
+        patch(following_driver, "is_far", lambda _: False)
 
     def _snapshot(self, *_: object, stable: bool, concerns: Callable[[str, int], bool] = lambda *_: True, **__: object) -> Any:
         assert stable, "a run that holds the flow reads the state anew"
@@ -134,14 +142,16 @@ class Bench:
         self.driver._assignment.used |= {task.lane for task in tasks}
         return tasks
 
-    def end(self, task: LaneTask, failed: Collection[TopicPartition] = (), moved: Collection[TopicPartition] = ()) -> None:
-        """The lane ends: some of its partitions failed, some were copied a bit further."""
+    def end(
+        self, task: LaneTask, failed: Collection[TopicPartition] = (), moved: Collection[TopicPartition] = (), *, behind: bool = False
+    ) -> None:
+        """The lane ends: some of its partitions failed, some were copied a bit further; or it fell `behind`."""
         gone = Failure("PartitionUnavailable", "it has no leader", passing=True)
         outcomes = [
             PartitionOutcome(*part.key, part.position + (part.key in moved), gone if part.key in failed else None)
             for part in task.partitions
         ]
-        result = LaneResult(task.lane, tuple(outcomes))
+        result = LaneResult(task.lane, tuple(outcomes), behind=behind)
         self.out.take(task.lane, self.driver._take_result(result, task))
 
     def lose(self, task: LaneTask) -> None:

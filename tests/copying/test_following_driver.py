@@ -52,6 +52,20 @@ def test_a_partition_that_failed_is_named_as_long_as_no_lane_has_room_for_it(ben
     assert second.lane in made.out.tasks
 
 
+def test_what_a_lane_leaves_that_fell_behind_gets_all_that_have_room(bench: Callable[..., Bench]) -> None:
+    made = bench(partitions=6, width=3, lanes=None)
+    (first,) = made.begin()
+    assert first.grows
+    made.end(first, behind=True)
+    again = look_until_some(made)
+    assert [(task.lane, len(task.partitions), task.grows) for task in again] == [(lane, 2, False) for lane in range(3)]
+    assert made.lease.retaken == [first.lane]
+    assert all(task.identity == made.held[task.lane] for task in again)
+    made.end(again[1], failed=[again[1].partitions[0].key])
+    (one,) = look_until_some(made)
+    assert keys([one]) == {again[1].partitions[1].key}
+
+
 def test_each_time_that_a_partition_fails_it_joins_others_later(bench: Callable[..., Bench]) -> None:
     made = bench()
     failed = made.begin()[0].partitions[0].key
