@@ -122,7 +122,7 @@ MUTANTS = (
         "clock-once",
         "a lane that follows looks at the wall clock again",
         "copying.following",
-        ("        self.until = None if self.until is None else min(self.until, now + left)\n", ""),
+        ("        self.until = min(self.until, now + left)\n", ""),
     ),
     # Fences.
     _of(
