@@ -303,7 +303,8 @@ def test_retry_after_is_obeyed(made: Pair, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_server_that_is_no_registry(made: Pair) -> None:
     made.source.plan = lambda _: Answered(404)
-    assert made.sync().counts["versions"] == 0
+    with pytest.raises(RegistryUnreachable, match=r"the schema registry of A .*: is schema.registry.url the URL of a schema registry"):
+        made.sync()
 
 
 # Kills.

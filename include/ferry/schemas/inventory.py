@@ -16,6 +16,7 @@ from ferry.schemas.registry import SchemaRegistry, path_of
 PAGE = 1000
 # A list that never ends would hold a run: no registry has this many pages.
 MOST_PAGES = 10_000
+_SUBJECTS = "/subjects"
 Key = Callable[[Any], Any]
 
 
@@ -33,11 +34,15 @@ def read_versions(registry: SchemaRegistry, contexts: Collection[str]) -> list[S
         live = {_key(document) for document in _pages(registry, "/schemas", {"subjectPrefix": prefix}, _key)}
         found |= {version.key: version for version in _pages_of_versions(registry, prefix, live)}
         seen = {key.subject for key in found}
-        names = _pages(registry, "/subjects", {"subjectPrefix": prefix, "deleted": "true"}, str)
-        missed = sorted({Subject.parse(str(name)) for name in names} - seen)
+        missed = sorted({Subject.parse(str(name)) for name in subject_names(registry, prefix)} - seen)
         for versions in at_once(lambda subject: _one_by_one(registry, subject), [one for one in missed if one.context == context]):
             found |= {version.key: version for version in versions}
     return [version for version in found.values() if version.subject.context in contexts]
+
+
+def subject_names(registry: SchemaRegistry, prefix: str = "") -> Iterator[Any]:
+    """The names of all subjects, also of deleted ones. RegistryUnreachable if this is no schema registry: each has this list."""
+    return _pages(registry, _SUBJECTS, {"subjectPrefix": prefix, "deleted": "true"}, str)
 
 
 def _pages_of_versions(registry: SchemaRegistry, prefix: str, live: Collection[Any]) -> Iterator[SchemaVersion]:
@@ -57,6 +62,10 @@ def _pages(registry: SchemaRegistry, path: str, query: Mapping[str, str], key: K
     seen = set[Any]()
     for _ in range(MOST_PAGES):
         page = registry.find(path, **query, offset=str(len(seen)), limit=str(PAGE))
+        if path == _SUBJECTS and not isinstance(page, list):
+            raise RegistryUnreachable(
+                f"{registry.login.where}: GET {path} gives no list: is schema.registry.url the URL of a schema registry?"
+            )
         new = [entry for entry in page if key(entry) not in seen] if isinstance(page, list) else []
         if not new:
             return

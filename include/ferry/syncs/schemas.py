@@ -6,6 +6,7 @@ state, and this sync restores them, whatever else it does.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from ferry.clusters.logs.internal_producer import append_records
 from ferry.errors import IdsNotKept, SchemasRefused
@@ -41,7 +42,9 @@ def sync_schemas(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
             _remember(opened, found)
         requests = source.requests + target.requests
     counts = {"subjects": len(found.plan.sources), "versions": len(found.plan.wanted), "requests": requests}
-    changes = () if failed and not dry_run else _changes(found, recorded)
+    changes = _changes(found, recorded)
+    if failed:
+        changes = tuple(replace(change, reason="only when nothing fails") for change in changes) if dry_run else ()
     return SyncOutcome(changes, _skipped(found), failed, found.notices, counts)
 
 

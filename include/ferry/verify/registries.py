@@ -51,8 +51,10 @@ def report_of(flow: Flow, found: Comparison) -> SchemasReport:
     sync, plan = flow.command("sync") + " schemas", found.plan
     look = "find out who registers there; leave the subject out (sync.schemas.subjects.exclude), or copy into another context"
     differences = [SchemaDifference(what, why, look) for what, why in found.conflicts]
-    differences += [SchemaDifference(str(one.key), "it is not on the target", sync) for one in plan.register]
-    differences += [SchemaDifference(str(one.key), "it is soft-deleted at the source only", sync) for one in plan.delete]
+    named = {what for what, _ in found.conflicts}
+    writable = [(one.key, "it is not on the target") for one in plan.register]
+    writable += [(one.key, "it is soft-deleted at the source only") for one in plan.delete]
+    differences += [SchemaDifference(str(key), why, sync) for key, why in writable if str(key) not in named]
     gone = "nothing if records there need it; otherwise delete it by hand"
     differences += [SchemaDifference(str(key), "only the target has it", gone) for key in plan.surplus]
     for change in found.levels:
