@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.schemas.double.answers import Answers
 from tests.schemas.double.faults import Answered, Cut, Request, busy
 from tests.schemas.registries import IDENTITY, Pair, pair
 
@@ -148,6 +149,34 @@ def test_an_older_registry_answers_ids_only(tmp_path: Path, monkeypatch: pytest.
         fill(made)
         assert made.sync().failed == ()
         assert made.content(made.target) == renamed(made)
+
+
+@pytest.mark.parametrize("path", ["/schemas", "/subjects/{subject}/versions"])
+def test_a_version_that_appears_between_two_lists_is_not_taken_for_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """`path`: of the lists. Without pages of schemas, versions are listed subject by subject."""
+    with pair(tmp_path, monkeypatch) as made:
+        made.source.api.answers = Answers(before_8=True)
+        made.source.seed("a-value", record("R", "a"))
+        kinds: list[bool] = []
+
+        def usual(request: Request) -> Answered | None:
+            return Answered(404) if _lists(request) and path != "/schemas" else None
+
+        def register_between(request: Request) -> Answered | None:
+            if request.route == path:
+                kinds.append("deleted" in request.query)
+                if len(kinds) > 1 and kinds[-1] != kinds[-2]:
+                    made.source.plan = usual
+                    made.source.seed("a-value", record("R", "a", "b"))
+            return usual(request)
+
+        made.source.plan = register_between
+        made.sync()
+        assert [change.action for change in made.sync().changes] in ([], ["register"])
+        assert {found[1] for found in made.content(made.target).values()} == {False}
+        assert not [request for request in made.target.log if request.method == "DELETE" and "versions" in request.path]
 
 
 def test_small_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

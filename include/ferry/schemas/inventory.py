@@ -31,8 +31,7 @@ def read_versions(registry: SchemaRegistry, contexts: Collection[str]) -> list[S
     found = dict[VersionKey, SchemaVersion]()
     for context in sorted(contexts):
         prefix = "" if context == DEFAULT_CONTEXT else f":{context}:"
-        live = {_key(document) for document in _pages(registry, "/schemas", {"subjectPrefix": prefix}, _key)}
-        found |= {version.key: version for version in _pages_of_versions(registry, prefix, live)}
+        found |= {version.key: version for version in _pages_of_versions(registry, prefix)}
         seen = {key.subject for key in found}
         missed = sorted({Subject.parse(str(name)) for name in subject_names(registry, prefix)} - seen)
         for versions in at_once(lambda subject: _one_by_one(registry, subject), [one for one in missed if one.context == context]):
@@ -45,13 +44,19 @@ def subject_names(registry: SchemaRegistry, prefix: str = "") -> Iterator[Any]:
     return _pages(registry, _SUBJECTS, {"subjectPrefix": prefix, "deleted": "true"}, str)
 
 
-def _pages_of_versions(registry: SchemaRegistry, prefix: str, live: Collection[Any]) -> Iterator[SchemaVersion]:
-    """The versions that pages hold; nothing if the registry's pages do not say which versions they hold. `live`: those not deleted."""
-    for document in _pages(registry, "/schemas", {"subjectPrefix": prefix, "deleted": "true"}, _key):
-        try:
-            yield decode_version(document, deleted=_key(document) not in live)
-        except (KeyError, TypeError, ValueError):
-            return
+def _pages_of_versions(registry: SchemaRegistry, prefix: str) -> list[SchemaVersion]:
+    """The versions that pages hold; nothing if the registry's pages do not say which versions they hold.
+
+    Releases before 8 do not say which are deleted, so those are listed that are not. This comes second: what is registered meanwhile would
+    else be taken for deleted.
+    """
+    documents = list(_pages(registry, "/schemas", {"subjectPrefix": prefix, "deleted": "true"}, _key))
+    says = all(isinstance(document, Mapping) and "deleted" in document for document in documents)
+    live = set() if says else {_key(document) for document in _pages(registry, "/schemas", {"subjectPrefix": prefix}, _key)}
+    try:
+        return [decode_version(one, deleted=one["deleted"] is True if says else _key(one) not in live) for one in documents]
+    except (KeyError, TypeError, ValueError):
+        return []
 
 
 def _key(document: Any) -> Any:
@@ -77,8 +82,9 @@ def _pages(registry: SchemaRegistry, path: str, query: Mapping[str, str], key: K
 def _one_by_one(registry: SchemaRegistry, subject: Subject) -> list[SchemaVersion]:
     """The versions of one subject, each by a request. SchemasRefused if the numbers of its versions are not theirs."""
     path = path_of("subjects", subject, "versions")
-    live = set(registry.find(path) or ())
-    numbers = sorted({*live, *(registry.find(path, deleted="true") or ())})
+    numbers = registry.find(path, deleted="true") or ()
+    live = set(registry.find(path) or ())  # second, as above
+    numbers = sorted({*live, *numbers})
     answers = {number: registry.find(f"{path}/{number}", deleted="true") for number in numbers}
     answers |= {"latest": registry.find(f"{path}/latest")} if live else {}
     found = []
