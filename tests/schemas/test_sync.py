@@ -16,6 +16,7 @@ from ferry.errors import FerryError, IdsNotKept, RegistryLoginRefused, RegistryU
 from ferry.ledger.state import ImportMode, encode_state
 from ferry.schemas import registry as requests
 from ferry.schemas.registry import SchemaRegistry
+from ferry.verify.registries import verify_schemas
 
 pytestmark = pytest.mark.unit
 
@@ -219,6 +220,8 @@ def test_another_schema_under_the_id(made: Pair) -> None:
     made.target.seed("other", record("Other", "z"))
     made.source.seed("orders-value", record("Order", "a"))
     refused(made, "subject A.orders-value version 1", "id 1 means another schema on the target", "subject other version 1")
+    assert [change.reason for change in made.sync(dry_run=True).changes] == ["only when nothing fails"]
+    assert [one.what for one in verify_schemas(made.flow).differences] == ["subject A.orders-value version 1"], "named once"
 
 
 def test_another_schema_under_the_version(made: Pair) -> None:

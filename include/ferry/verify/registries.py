@@ -59,6 +59,7 @@ def report_of(flow: Flow, found: Comparison) -> SchemasReport:
     differences += [SchemaDifference(str(key), "only the target has it", gone) for key in plan.surplus]
     for change in found.levels:
         differs = [name for name, value in (("config", change.config), ("mode", change.mode)) if value is not None]
-        differences.append(SchemaDifference(f"subject {change.subject}", f"{' and '.join(differs)} differ", sync))
+        problem = f"{' and '.join(differs)} differ" + ("s" if len(differs) == 1 else "")
+        differences.append(SchemaDifference(f"subject {change.subject}", problem, sync))
     left = tuple(f"{what}: {why}" for what, why in plan.skipped)
     return SchemasReport(flow.name, len(plan.sources), len(plan.wanted), tuple(differences), left, found.notices)
