@@ -309,6 +309,35 @@ def test_a_right_that_is_missing(made: Pair) -> None:
     assert made.state.imports == {}
 
 
+READS = frozenset(
+    ("GET", route)
+    for route in (
+        *("/contexts", "/subjects", "/schemas", "/subjects/{subject}/versions", "/subjects/{subject}/versions/{version}"),
+        *("/config", "/config/{subject}", "/mode", "/mode/{subject}"),
+    )
+)
+WRITES = frozenset(
+    {
+        ("POST", "/subjects/{subject}/versions"),
+        ("DELETE", "/subjects/{subject}/versions/{version}"),
+        *((method, "/mode/{subject}") for method in ("PUT", "DELETE")),
+        ("PUT", "/config/{subject}"),
+    }
+)
+
+
+@pytest.mark.parametrize("before_8", [False, True])
+def test_the_rights_of_the_documentation_are_enough(made: Pair, before_8: bool) -> None:
+    """docs/security.md lists them."""
+    made.source.api.answers = made.target.api.answers = Answers(before_8)
+    made.source.forbids = lambda request: (request.method, request.route) not in READS
+    made.target.forbids = lambda request: (request.method, request.route) not in READS | WRITES
+    fill(made)
+    assert made.sync().failed == ()
+    assert made.content(made.target) == renamed(made)
+    assert not verify_schemas(made.flow).differences
+
+
 def test_a_registry_that_is_away(made: Pair) -> None:
     made.source.plan = lambda _: Cut(done=False)
     with pytest.raises(RegistryUnreachable, match="the schema registry of A"):
