@@ -127,7 +127,8 @@ def test_a_sync_that_will_be_due_soon_is_not_left_out(
 
 def test_what_a_copy_needs_is_always_due(monkeypatch: pytest.MonkeyPatch, target: Target) -> None:
     """A schema that was registered since the last sync would be missing on the target."""
-    monkeypatch.setattr(syncs, "ask_syncs_done", lambda _: Asked(lambda: {name.value: SyncDone(name.value, 1_000_000) for name in SyncName}))
+    done = {name.value: SyncDone(name.value, 1_000_000) for name in SyncName}
+    monkeypatch.setattr(syncs, "ask_syncs_done", lambda _: Asked(lambda: done))
     monkeypatch.setattr(syncs.clock, "time", lambda: 1_001.0)
     target.run.flow.setting = lambda *_: 600  # type: ignore[method-assign]
     assert not syncs.Syncs(target.run.opened).not_due(SyncName.SCHEMAS)

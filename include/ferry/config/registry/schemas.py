@@ -18,7 +18,8 @@ SCHEMAS: tuple[Property, ...] = (
     Property("sync.schemas.enabled", kinds.BOOLEAN, "true",
         "whether schemas are copied from the source's schema registry to the target's, before records are copied. It has an effect if "
         "both clusters have schema.registry.url, see [schemas](schemas.md)"),
-    Property("sync.schemas.interval.seconds", kinds.LONG, "60", "how often a run that follows syncs schemas. Each run does it before it copies"),
+    Property("sync.schemas.interval.seconds", kinds.LONG, "60",
+        "how often a run that follows syncs schemas. Each run does it before it copies"),
     Property("sync.schemas.subjects", kinds.PATTERNS, ".*", "subjects to copy: names and Java regular expressions, without a context"),
     Property("sync.schemas.subjects.exclude", kinds.PATTERNS, "", "subjects that are not copied; wins over sync.schemas.subjects"),
     Property("sync.schemas.contexts", kinds.CONTEXTS, ".",
