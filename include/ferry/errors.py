@@ -179,10 +179,7 @@ class RegistryLoginRefused(AuthenticationFailed):
 class SchemasRefused(FerryError):
     """Schemas cannot be copied as they are: they contradict what the target's registry holds, or a registry refuses a change."""
 
-    next_step = (
-        "resolve what the message names, leave the subjects out (sync.schemas.subjects.exclude), or copy into a context of its own "
-        "(sync.schemas.contexts); then run ferry sync schemas"
-    )
+    next_step = "mend what the message names, or set sync.schemas.subjects.exclude or sync.schemas.contexts; then run ferry sync schemas"
     exit_code = ExitCode.PARTLY_FAILED
     retry = RetryRule.HUMAN
 
