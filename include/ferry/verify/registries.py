@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ferry.config import Flow
-from ferry.errors import CopiesDiffer, ExitCode, count_of
+from ferry.errors import CopiesDiffer, ExitCode, SchemasRefused, count_of
 from ferry.schemas.comparing import Comparison, compare
 from ferry.schemas.registry import open_registries
 
@@ -49,8 +49,7 @@ def verify_schemas(flow: Flow) -> SchemasReport:
 def report_of(flow: Flow, found: Comparison) -> SchemasReport:
     """The report of a comparison (pure)."""
     sync, plan = flow.command("sync") + " schemas", found.plan
-    look = "find out who registers there; leave the subject out (sync.schemas.subjects.exclude), or copy into another context"
-    differences = [SchemaDifference(what, why, look) for what, why in found.conflicts]
+    differences = [SchemaDifference(what, why, SchemasRefused.next_step) for what, why in found.conflicts]
     named = {what for what, _ in found.conflicts}
     writable = [(one.key, "it is not on the target") for one in plan.register]
     writable += [(one.key, "it is soft-deleted at the source only") for one in plan.delete]
