@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -59,6 +60,37 @@ def test_no_record_is_copied_whose_schema_the_target_cannot_hold(lab: Lab, regis
 
     assert _run(_without_schemas(path)).returncode == ExitCode.DONE
     assert len(_records(lab, remote)) == 1
+
+
+def test_ids_in_copies_that_the_target_does_not_know(lab: Lab, registries: Registries) -> None:
+    source, target = registries
+    path, topic, remote = _flow(lab, registries)
+    with _client(source) as client:
+        for in_header in (False, True):
+            record = written(client, FORMATS[0], topic, "an item", in_header=in_header)
+            _produce(lab, topic, record)
+            _produce(lab, topic, record)
+    lab.produce(lab.source, topic, [(0, None, b"\3\0" + bytes(16) + b"data of Glue")])
+    assert _run(path).returncode == ExitCode.DONE
+    equal = _run(path, "verify", "--schemas", "--json")
+    assert equal.returncode == ExitCode.DONE, equal.stderr
+    notices = " ".join(json.loads(equal.stdout)["notices"])
+    assert f"{remote}-0 offset 4: it looks like an id of AWS Glue, in the value" in notices
+    assert "looked for ids of schemas in the newest records of 1 of 1 remote partition: found 2" in notices
+
+    for permanent in (False, True):
+        target.registry.delete_subject(f"{remote}-value", permanent)
+    found = _run(path, "verify", "--schemas", "--json")
+    assert found.returncode == ExitCode.PARTLY_FAILED
+    named = {one["what"]: one["problem"] for one in json.loads(found.stdout)["differences"]}
+    assert named[f"{remote}-0 offset 0, value"] == "no schema has the id 1 there"
+    assert named[f"{remote}-0 offset 2, header __value_schema_id"].startswith("no schema has the GUID ")
+
+    looked = _run(path, "failover", "--dry-run", "--json")
+    assert looked.returncode == ExitCode.DONE, looked.stderr
+    assert f"{remote}-0 offset 0, value: no schema has the id 1 there, so consumers cannot read it" in json.loads(looked.stdout)["problems"]
+    assert _run(path, "sync", "schemas").returncode == ExitCode.DONE
+    assert json.loads(_run(path, "failover", "--dry-run", "--json").stdout)["problems"] == []
 
 
 def _run(path: Path, command: str = "run", *more: str) -> CompletedProcess[str]:
