@@ -395,6 +395,12 @@ class HandlerFailed(PartitionError):
     next_step = "correct the message handler, then run again: the run begins with the record that failed"
 
 
+class SchemaIdUnknown(PartitionError):
+    """A record has an id of a schema that no sync of schemas has found, so Ferry cannot rewrite it. The partition stops before it."""
+
+    next_step = "look whether the source's registry has the id, and whether sync.schemas.subjects matches its subject; then run again"
+
+
 class BackfillRefused(PartitionError):
     """A backfill would append old records after newer ones, and the remote topic is compacted: it would keep the old ones."""
 
