@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from tests.schemas.registries import IDENTITY, Pair, flow_between, pair
 
 from ferry.errors import ConfigError
+from ferry.schemas.registry import SchemaRegistry
 from ferry.verify.registries import verify_schemas
 
 pytestmark = pytest.mark.unit
@@ -151,3 +153,32 @@ def test_a_subject_that_ferry_closed_is_opened_for_a_moment(made: Pair) -> None:
 def test_what_the_file_may_not_say(lines: tuple[str, ...], words: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=words):
         flow_between(tmp_path, "http://a:1", "http://b:1", ALL, *lines)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_kill_at_any_step_is_mended_by_the_next_sync(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(seed)
+    with pair(tmp_path, monkeypatch, ALL) as made:
+        made.target.registry.set_config(None, {"compatibility": "NONE"})
+        made.target.seed("of-others", record("Other", "z"))
+        fill(made)
+        sending, left = SchemaRegistry._send, [chance.randrange(1, 9)]
+
+        def send(self: SchemaRegistry, method: str, *request: object) -> object:
+            left[0] -= method != "GET"
+            dies, answered = left[0] == 0 and method != "GET", chance.random() < 0.5
+            if dies and not answered:
+                raise KeyboardInterrupt
+            found = sending(self, method, *request)  # type: ignore[arg-type]
+            if dies:
+                raise KeyboardInterrupt
+            return found
+
+        monkeypatch.setattr(SchemaRegistry, "_send", send)
+        with pytest.raises(KeyboardInterrupt):
+            made.sync()
+        assert made.sync().failed == ()
+        assert texts(made)["A.orders-value"] == [(1, True, "a"), (2, False, "b"), (3, False, "c")]
+        assert {one.id for one in made.state.schema_ids} == {found[0] for found in made.content(made.source).values()}
+        assert made.state.imports == {}
+        assert made.sync().changes == ()

@@ -4,7 +4,7 @@ The ids come from the sync of schemas. What is not among them stops the partitio
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ferry.config import Flow
 from ferry.errors import SchemaIdUnknown
@@ -28,7 +28,7 @@ class IdRewriting:
         """HandlerStopped, with SchemaIdUnknown, if the record has an id that is not among them."""
 
         def new(number: SchemaId, place: str) -> SchemaId:
-            if not any(part in place for part in self.parts):
+            if place not in self.parts and not any(part in place for part in self.parts):
                 return number
             if number not in self.ids:
                 kind = "id" if isinstance(number, int) else "GUID"
@@ -37,7 +37,7 @@ class IdRewriting:
             return self.ids[number]
 
         key, value, headers = with_ids(record, new)
-        rewritten = replace(record, key=key, value=value, headers=headers)
+        rewritten = Record(record.topic, record.partition, record.offset, record.timestamp, key, value, headers)
         return (rewritten,) if self.then is None else self.then(rewritten)
 
 

@@ -22,23 +22,24 @@ _OF_APICURIO = "apicurio."  # how its headers begin
 
 def with_ids(record: Record, new: NewId) -> tuple[bytes | None, bytes | None, Headers]:
     """Key, value and headers of the record, with new ids. What is no id stays as it is. Raises what `new` raises."""
-    key, value = (_with_id(payload, place, record.headers, new) for place, payload in (("key", record.key), ("value", record.value)))
-    headers = tuple(
-        (name, _replaced(content, f"header {name}", new) if name in _HEADERS.values() else content) for name, content in record.headers
-    )
+    headers = record.headers
+    key, value = _with_id(record.key, "key", headers, new), _with_id(record.value, "value", headers, new)
+    if headers:
+        headers = tuple((name, _replaced(data, f"header {name}", new) if name in _HEADERS.values() else data) for name, data in headers)
     return key, value, headers
 
 
 def _with_id(payload: bytes | None, place: str, headers: Headers, new: NewId) -> bytes | None:
-    wins = any(name == _HEADERS[place] and content is not None for name, content in headers)
-    return payload if wins or not payload or payload[0] != ID else _replaced(payload, place, new)
+    if not payload or payload[0] != ID or any(name == _HEADERS[place] and content is not None for name, content in headers):
+        return payload
+    return _replaced(payload, place, new)
 
 
 def _replaced(content: bytes | None, place: str, new: NewId) -> bytes | None:
     if content and content[0] == ID and len(content) >= FRAME_BYTES and (number := int.from_bytes(content[1:FRAME_BYTES], "big")):
-        return bytes([ID]) + int(new(number, place)).to_bytes(4, "big") + content[FRAME_BYTES:]
+        return b"\0" + int(new(number, place)).to_bytes(4, "big") + content[FRAME_BYTES:]
     if content and content[0] == GUID and len(content) >= GUID_BYTES:
-        return bytes([GUID]) + UUID(str(new(str(UUID(bytes=bytes(content[1:GUID_BYTES]))), place))).bytes + content[GUID_BYTES:]
+        return b"\1" + UUID(str(new(str(UUID(bytes=bytes(content[1:GUID_BYTES]))), place))).bytes + content[GUID_BYTES:]
     return content
 
 
