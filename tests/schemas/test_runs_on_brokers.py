@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -17,6 +19,7 @@ from tests.conftest import Lab
 from tests.schemas.apicurio import apicurio
 from tests.schemas.double.server import RegistryDouble
 from tests.schemas.serializers import AVRO_SCHEMA, FORMATS, Format, Record, read, written
+from tests.waiting import until
 
 from ferry.config import load_config
 from ferry.errors import ExitCode
@@ -138,6 +141,30 @@ def test_a_schema_that_is_new_since_the_sync_is_looked_up_once(lab: Lab, registr
         first, second = _records(lab, remote)
         assert read(client, FORMATS[0], remote, first) == "first"
         assert read(client, FORMATS[1], remote, second) == "second"
+
+
+@pytest.mark.long
+def test_a_run_that_follows_finds_a_new_schema_by_its_next_sync(lab: Lab, registries: Registries) -> None:
+    source, target = registries
+    often = ("sync.schemas.interval.seconds = 1", "refresh.topics.interval.seconds = 1")
+    path, topic, remote = _flow(lab, registries, REWRITE, *often)
+    target.seed("of-others", '"bytes"')
+    unknown = b"\0\0\0\0\2" + b'{"item": "second"}'
+    with _client(source) as client, ThreadPoolExecutor() as aside:
+        _produce(lab, topic, written(client, FORMATS[0], topic, "first"))
+
+        def later() -> None:
+            until(lambda: len(_records(lab, remote)) == 1)
+            lab.produce(lab.source, topic, [(0, None, unknown)])
+            clock_at = time.monotonic() + 6  # the lane has met it by then, and a sync has not found it
+            until(lambda: time.monotonic() > clock_at)
+            written(client, FORMATS[1], f"{topic}-other", "registers id 2")
+
+        done, followed = aside.submit(later), _run(path, "run", "--follow", "40s")
+        done.result()
+    assert followed.returncode == ExitCode.DONE, followed.stderr
+    with _client(target) as client:
+        assert [read(client, FORMATS[at], remote, one) for at, one in enumerate(_records(lab, remote))] == ["first", "second"]
 
 
 def test_an_id_that_no_registry_knows_stops_its_partition_by_name(lab: Lab, registries: Registries) -> None:

@@ -17,12 +17,12 @@ from ferry.wire.schema_ids import SchemaId, with_ids
 
 @dataclass(frozen=True)
 class IdRewriting:
-    """A handler. `parts`: key, value, or both. `ids`: of the target by those of the source. `then`: the flow's message handler."""
+    """A handler."""
 
     topics: NameRule
-    parts: tuple[str, ...]
-    ids: Mapping[SchemaId, SchemaId]
-    then: Handle | None
+    parts: tuple[str, ...]  # key, value, or both
+    ids: Mapping[SchemaId, SchemaId]  # of the target, by those of the source
+    then: Handle | None  # the flow's message handler
 
     def __call__(self, record: Record) -> Iterable[Record]:
         """HandlerStopped, with SchemaIdUnknown, if the record has an id that is not among them."""

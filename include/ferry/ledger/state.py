@@ -231,13 +231,9 @@ class FlowState:
 
     def new_ids(self, contexts: tuple[str, str]) -> dict[int | str, int | str]:
         """The target's ids and GUIDs of schemas, by the source's. `contexts`: the source's, and the target's."""
-        found = dict[int | str, int | str]()
-        for entry in self.schema_ids:
-            if (entry.context, entry.target_context) == contexts:
-                found[entry.id] = entry.target
-                if entry.guid and entry.target_guid:
-                    found[entry.guid] = entry.target_guid
-        return found
+        found = [entry for entry in self.schema_ids if (entry.context, entry.target_context) == contexts]
+        ids: dict[int | str, int | str] = {entry.id: entry.target for entry in found}
+        return ids | {entry.guid: entry.target_guid for entry in found if entry.guid and entry.target_guid}
 
     @property
     def begun(self) -> bool:

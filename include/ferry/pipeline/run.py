@@ -99,7 +99,7 @@ class Run:
                 self.opened.anew()
             self._ledger_ends, cpu_told, other = driver.records.ledger_ends, clock.process_time(), driver.records.gave_way_to
             goes_on = bool(other) and waited_for(self.opened, self.request, other, log)
-            if not (goes_on or synced) and driver.lacks_schemas:  # a producer may have registered one since the sync
+            if not (goes_on or synced or self.request.follow_until) and driver.lacks_schemas:  # one may be new since the sync
                 goes_on = synced = not self._schemas_anew().failed
 
     def _schemas_anew(self) -> SyncOutcome:

@@ -8,7 +8,7 @@ from ferry.schemas.at_once import at_once
 from ferry.schemas.contents import DEFAULT_CONTEXT, NOTHING_SET, Levels, SchemaVersion, Subject
 from ferry.schemas.inventory import read_contexts, read_levels, read_modes, read_versions, sets_levels
 from ferry.schemas.naming import SubjectNaming, record_names, topic_of
-from ferry.schemas.plan import LevelChange, Named, VersionsPlan, closed, plan_levels, plan_versions
+from ferry.schemas.plan import READWRITE, LevelChange, Named, VersionsPlan, closed, plan_levels, plan_versions
 from ferry.schemas.registry import SchemaRegistry
 
 Choose = Callable[[Sequence[Subject]], Collection[Subject]]
@@ -32,6 +32,10 @@ class Comparison:
     def touched(self) -> frozenset[Subject]:
         """The target's subjects that must be open for writing. A change of a mode alone needs no other mode."""
         return self.plan.touched | {change.subject for change in self.levels if change.config is not None and change.subject.name}
+
+    def mode_of(self, subject: Subject) -> str:
+        """The mode that decides for a subject of the target."""
+        return self.own.get(subject) or self.wider.get(subject.context) or READWRITE
 
     @property
     def is_equal(self) -> bool:

@@ -41,10 +41,8 @@ class Import:
         """All stages. FerryError; then the subjects have their modes again, if the registry still answers."""
         if found.plan.equal is not None:
             self._mode, self._numbers = READWRITE, {key: one.key for key, one in found.plan.equal.items()}
-            needed = (one.key for version in found.plan.register for one in version.references)
-            self._asked = frozenset((*needed, *(one.key for one in found.plan.delete)))
-        modes_now = {subject: found.own.get(subject) or found.wider.get(subject.context) or READWRITE for subject in found.touched}
-        closed = sorted(subject for subject, mode in modes_now.items() if mode != self._mode)
+            self._asked = found.plan.numbers_needed
+        closed = sorted(subject for subject in found.touched if found.mode_of(subject) != self._mode)
         fresh = {subject: found.own.get(subject, "") for subject in closed if subject not in self._recorded}
         if fresh:
             self._write_down(fresh)

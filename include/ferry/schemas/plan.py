@@ -39,6 +39,11 @@ class VersionsPlan:
         return (version for wave in self.waves for version in wave)
 
     @property
+    def numbers_needed(self) -> frozenset[VersionKey]:
+        """The versions whose numbers on the target must be known: of those that are referred to, and of those that are to be deleted."""
+        return frozenset(one.key for version in self.register for one in version.references) | {one.key for one in self.delete}
+
+    @property
     def touched(self) -> frozenset[Subject]:
         """The subjects of the target whose versions change."""
         return frozenset(version.subject for version in (*self.register, *self.delete))
