@@ -20,6 +20,7 @@ from tests.schemas.apicurio import apicurio
 from tests.schemas.double.server import RegistryDouble
 from tests.schemas.serializers import AVRO_SCHEMA, FORMATS, Format, Record, read, written
 from tests.waiting import until
+from tools.kafka import SandboxCluster
 
 from ferry.config import load_config
 from ferry.errors import ExitCode
@@ -167,6 +168,30 @@ def test_a_run_that_follows_finds_a_new_schema_by_its_next_sync(lab: Lab, regist
         assert [read(client, FORMATS[at], remote, one) for at, one in enumerate(_records(lab, remote))] == ["first", "second"]
 
 
+def test_both_directions_with_names_that_stay(lab: Lab, registries: Registries) -> None:
+    """Each record gets the other side's id once, and none comes back."""
+    source, target = registries
+    path, topic, _ = _flow(lab, registries, REWRITE, "replication.policy.class = IdentityReplicationPolicy")
+    here, there = (flow.alias for flow in (load_config(path).flows[0].source, load_config(path).flows[0].target))
+    path.write_text(f"{path.read_text()}\n{there}->{here}.enabled = true\n")
+    target.seed("of-others", '"bytes"')
+    with _client(source) as client:
+        _produce(lab, topic, written(client, FORMATS[0], topic, "from here"))
+    forth, back = f"{here}->{there}", f"{there}->{here}"
+    assert ferry("run", path, "--flow", forth).returncode == ExitCode.DONE
+    with _client(target) as client:
+        record = written(client, FORMATS[1], f"{topic}-other", "from there")
+        lab.produce(lab.target, topic, [(0, None, record.payload)])
+    for flow in (back, forth, back):
+        done = ferry("run", path, "--flow", flow)
+        assert done.returncode == ExitCode.DONE, done.stderr
+    for cluster, registry in ((lab.source, source), (lab.target, target)):
+        with _client(registry) as client:
+            first, second = _records(lab, topic, cluster=cluster)
+            assert read(client, FORMATS[0], topic, first) == "from here"
+            assert read(client, FORMATS[1], topic, second) == "from there"
+
+
 def test_an_id_that_no_registry_knows_stops_its_partition_by_name(lab: Lab, registries: Registries) -> None:
     source, _ = registries
     path, topic, remote = _flow(lab, registries, REWRITE)
@@ -262,10 +287,20 @@ def _produce(lab: Lab, topic: str, record: Record, key: bytes | None = None) -> 
     assert producer.flush(60) == 0
 
 
-def _records(lab: Lab, topic: str, part: Callable[[Message], bytes | None] = lambda message: message.value()) -> list[Record]:
+def _records(
+    lab: Lab,
+    topic: str,
+    part: Callable[[Message], bytes | None] = lambda message: message.value(),
+    cluster: SandboxCluster | None = None,
+) -> list[Record]:
     """All records of a topic with one partition; none if there is no such topic."""
     consumer = Consumer(
-        {**lab.target.client_settings(), "group.id": "reads", "isolation.level": "read_committed", "enable.partition.eof": True}
+        {
+            **(cluster or lab.target).client_settings(),
+            "group.id": "reads",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+        }
     )
     found: list[Record] = []
     try:
