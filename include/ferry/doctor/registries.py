@@ -35,7 +35,7 @@ def _of_registry(where: str, registry: SchemaRegistry, *, target: bool) -> Itera
     )
     if not sets_levels(registry):
         what = "it gives levels and modes to subjects that have none, as Apicurio does"
-        fix = "choose a registry that keeps ids: the first sync finds out before records are copied; docs/schemas.md says more"
+        fix = "choose a registry that keeps ids, or set sync.schemas.rewrite.ids.topics: the first sync finds out before records are copied"
         yield warning(where, "levels and modes", what, fix if target else "set the levels on the target by hand: Ferry copies none")
     mode = str((registry.find("/mode") or {}).get("mode") or "not known")
     if target and mode not in {"READWRITE", "IMPORT"}:

@@ -131,3 +131,15 @@ def _levels(registry: SchemaRegistry, subject: Subject) -> Levels:
 
 def _mode(registry: SchemaRegistry, subject: Subject) -> str:
     return str((registry.find(scope_path("mode", subject)) or {}).get("mode") or "")
+
+
+def unknown_ids(registry: SchemaRegistry, contexts: Iterable[str], ids: Iterable[int | str]) -> list[int | str]:
+    """Which of these ids (in any of the contexts) and GUIDs the registry does not know. It knows those of soft-deleted versions."""
+    listed, scopes = list(ids), [{} if context == DEFAULT_CONTEXT else {"subject": f":{context}:"} for context in contexts]
+
+    def is_known(number: int | str) -> bool:
+        if isinstance(number, str):
+            return registry.find(path_of("schemas", "guids", number)) is not None
+        return any(registry.find(path_of("schemas", "ids", number), **scope) is not None for scope in scopes)
+
+    return [number for number, known in zip(listed, at_once(is_known, listed), strict=True) if not known]

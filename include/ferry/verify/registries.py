@@ -1,12 +1,13 @@
 """Compares the schema registries of a flow, and names each difference with what to do about it. Only reads."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ferry.config import Flow
 from ferry.errors import CopiesDiffer, ExitCode, SchemasRefused, count_of
 from ferry.schemas.comparing import Comparison, compare
 from ferry.schemas.registry import open_registries
+from ferry.verify.ids_in_copies import IdsInCopies
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,13 @@ class SchemasReport:
         told = [f"{one.what}: {one.problem}; next: {one.next_step}" for one in self.differences]
         what = f"{count_of(self.versions, 'version')} of {count_of(self.subjects, 'subject')}"
         return [*told, *self.not_compared, *self.notices, f"{what}: {count_of(len(told), 'difference') if told else 'equal'}"]
+
+
+def with_ids(report: SchemasReport, found: IdsInCopies) -> SchemasReport:
+    """The report, with what copied records say (pure)."""
+    step = "register the schema there: ferry sync schemas, or by hand if the source does not have it either; or leave the topic out"
+    unknown = tuple(SchemaDifference(place, problem, step) for place, problem in found.unknown.items())
+    return replace(report, differences=report.differences + unknown, notices=report.notices + found.notices)
 
 
 def verify_schemas(flow: Flow) -> SchemasReport:

@@ -24,6 +24,10 @@ SCHEMAS: tuple[Property, ...] = (
     Property("sync.schemas.subjects.exclude", kinds.PATTERNS, "", "subjects that are not copied; wins over sync.schemas.subjects"),
     Property("sync.schemas.contexts", kinds.CONTEXTS, ".",
         "contexts to copy, each as `.source=.target`, or `.source` to keep its name. `.` is the default context"),
+    Property("sync.schemas.rewrite.ids.topics", kinds.PATTERNS, "",
+        "topics of the source whose records get the ids of the target's schema registry. If any are named, schemas are registered without "
+        "ids, see [ids rewritten](schemas.md#ids-rewritten)"),
+    Property("sync.schemas.rewrite.ids.parts", kinds.list_of("key", "value"), "key,value", "parts of these records that may hold ids"),
     Property("sync.schemas.global", kinds.BOOLEAN, "false",
         "whether the compatibility level of a whole context is copied too: it also decides about the target's other subjects"),
 )
