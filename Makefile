@@ -8,7 +8,7 @@ export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
 unexport PYTHONDONTWRITEBYTECODE
 PYTHON_DIRECTORIES := include demo tools tests dags plugins spark_jobs benchmarks docs/examples
 # What has a target of its own is not among the tests.
-ALL := not parity and not migration and not bounces and not rights and not matrix and not services and not drill and not spark_drill and not airflow_drill and not installing and not production and not image
+ALL := not parity and not migration and not node_clients and not bounces and not rights and not matrix and not services and not drill and not spark_drill and not airflow_drill and not installing and not production and not image
 # Of tests at a time: a third of the time a worker waits for brokers, so three keep two cores busy.
 WORKERS ?= 3
 # A file stays on one worker, with its clusters; tests/conftest.py puts the files that take longest first.
@@ -23,7 +23,7 @@ ROOM ?= wire
 EXTRAS := --extra airflow --extra spark --extra otel
 MINUTES ?= 5
 
-.PHONY: help setup browser prometheus demo demo-stop test test-long test-all test-unit test-brokers lint types format migration model simulate fuzz parity rights drill matrix services spark-drill yarn airflow-drill airflow-releases airflow-production image exactness endings faults bounces soak hours page situations pictures coverage mutants bench spark-connector latency quiet scale width tiered distance docs how-tos lock pythons dist spark-environment clean
+.PHONY: help setup browser prometheus demo demo-stop test test-long test-all test-unit test-brokers lint types format migration node-clients model simulate fuzz parity rights drill matrix services spark-drill yarn airflow-drill airflow-releases airflow-production image exactness endings faults bounces soak hours page situations pictures coverage mutants bench spark-connector latency quiet scale width tiered distance docs how-tos lock pythons dist spark-environment clean
 
 help: ## Show this
 	@printf 'Ferry: exactly-once Kafka replication. Targets:\n\n'
@@ -74,6 +74,9 @@ format: setup ## Format and fix what can be fixed
 
 migration: setup ## From MirrorMaker 2 to Ferry and back, with MirrorMaker 2 itself
 	pytest -m migration
+
+node-clients: setup ## Records of registry clients for Node, and Python's, read by them from copies; needs Node 20 with npm
+	pytest -m node_clients
 
 faults: setup ## A long series of kills: make faults SEED=7 ROUNDS=40, of runs that follow with FOLLOW=--follow
 	python -m tests.drills.faults.run --seed $(SEED) --rounds $(ROUNDS) $(FOLLOW)

@@ -34,6 +34,7 @@ TAKEN_ELSEWHERE = {
     "ferry.config.assertions": {"uuid.uuid4"},  # of a login
     "ferry.config.stores": {"secrets", "secrets.token_hex"},  # a password
     "ferry.copying.lane_runner": {"concurrent.futures.ThreadPoolExecutor"},  # calls of users' listeners
+    "ferry.schemas.at_once": {"concurrent.futures.ThreadPoolExecutor"},  # requests over HTTP, which no simulated cluster answers
     "ferry.ending": {"secrets", "secrets.token_hex"},  # the name of a directory
 }
 BEGIN = re.compile(r"^Begin with `([\w/]+)\.py`", re.MULTILINE)

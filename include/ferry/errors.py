@@ -150,10 +150,7 @@ class WriteRefused(ClusterUnreachable):
 class AuthenticationFailed(ClusterUnreachable):
     """A cluster refuses the credentials (SASL) or the certificate (TLS)."""
 
-    next_step = (
-        "correct this cluster's login in Ferry's config (its sasl.* or ssl.* keys), then run again; "
-        "the owner of the cluster knows the right one"
-    )
+    next_step = "correct this cluster's login in Ferry's config (its sasl.* or ssl.* keys; its owner knows the right one), then run again"
     retry = RetryRule.FAIL
 
 
@@ -179,7 +176,7 @@ class RegistryLoginRefused(AuthenticationFailed):
 class SchemasRefused(FerryError):
     """Schemas cannot be copied as they are: they contradict what the target's registry holds, or a registry refuses a change."""
 
-    next_step = "resolve what the message names, or leave the subjects out with sync.schemas.subjects.exclude; then run ferry sync schemas"
+    next_step = "mend what the message names, or set sync.schemas.subjects.exclude or sync.schemas.contexts; then run ferry sync schemas"
     exit_code = ExitCode.PARTLY_FAILED
     retry = RetryRule.HUMAN
 
@@ -187,7 +184,7 @@ class SchemasRefused(FerryError):
 class IdsNotKept(SchemasRefused):
     """The target's registry gives schemas other ids or versions than it is asked for, so copied records would mean other schemas."""
 
-    next_step = "use a registry that honours the mode IMPORT, or set sync.schemas.enabled=false: docs/schemas.md says more"
+    next_step = "use a registry that honours the mode IMPORT, or set sync.schemas.rewrite.ids.topics: docs/schemas.md says more"
 
 
 class SparkMissing(ArgumentError):
@@ -353,10 +350,7 @@ class SourceMissing(PartitionError):
 class TargetRecreated(PartitionError):
     """The remote topic has another topic id than the one in the ledger: it was deleted and created again."""
 
-    next_step = (
-        "set ferry.on.target.recreate=restart in Ferry's config, then run again: "
-        "Ferry copies these topics again, from the first record that the source still has"
-    )
+    next_step = "set ferry.on.target.recreate=restart, then run again: it copies all that the source still has of these topics again"
 
 
 class TargetMissing(PartitionError):
@@ -393,6 +387,12 @@ class HandlerFailed(PartitionError):
     """The message handler raised an exception or returned something other than records. The partition stops before that record."""
 
     next_step = "correct the message handler, then run again: the run begins with the record that failed"
+
+
+class SchemaIdUnknown(PartitionError):
+    """A record has an id of a schema that no sync of schemas has found, so Ferry cannot rewrite it. The partition stops before it."""
+
+    next_step = "look whether the source's registry has the id, and whether sync.schemas.subjects matches its subject; then run again"
 
 
 class BackfillRefused(PartitionError):

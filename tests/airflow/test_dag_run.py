@@ -15,6 +15,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from tests.conftest import Lab
 from tests.opened import carry_out
+from tests.schemas.double.server import RegistryDouble
 from tools.kafka import compare_topics
 
 from ferry.airflow.flows import dag_id
@@ -51,12 +52,22 @@ def config(config_file: Callable[..., Path], topic: str) -> Path:
 
 
 def test_a_run_copies(airflow_database: None, config: Path, topic: str, lab: Lab) -> None:
-    said = run_dag(config)
+    """Schemas first, then the records that need them."""
+    with RegistryDouble() as source, RegistryDouble() as target:
+        source.seed(f"{topic}-value", '"string"')
+        flow = load_config(config).flows[0]
+        sides = ((flow.source, source.url), (flow.target, target.url))
+        with config.open("a") as file:
+            file.writelines(f"\n{side.alias}.schema.registry.url = {url}\n" for side, url in sides)
+        said = run_dag(config)
+        copied = target.registry.schemas(":*:", True, False)
+    assert [(one.subject, one.id) for one in copied] == [(f"{flow.source.alias}.{topic}-value", 1)], said[-4000:]
+    ends = [said.index(f"end task task_id={task} ") for task in ("sync_schemas", "copy_records")]
+    assert ends == sorted(ends)
     assert re.search(r"600 records, [\d,]+ bytes in \d+\.\d s \(\d+\.\d MB/s, CPU \d+\.\d s\), 3 partitions", said), said[-4000:]
     assert "successful" in said
     assert re.search(r"configs: \d+ changed", said), said[-4000:]
-    remote = f"{load_config(config).flows[0].source.alias}.{topic}"
-    found = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: remote})
+    found = compare_topics(lab.source.bootstrap, lab.target.bootstrap, {topic: f"{flow.source.alias}.{topic}"})
     assert (found.equal, found.records) == (True, 600)
 
 

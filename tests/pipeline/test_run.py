@@ -125,6 +125,16 @@ def test_a_sync_that_will_be_due_soon_is_not_left_out(
     assert target.taken == [], "it writes nothing"
 
 
+def test_what_a_copy_needs_is_always_due(monkeypatch: pytest.MonkeyPatch, target: Target) -> None:
+    """A schema that was registered since the last sync would be missing on the target."""
+    done = {name.value: SyncDone(name.value, 1_000_000) for name in SyncName}
+    monkeypatch.setattr(syncs, "ask_syncs_done", lambda _: Asked(lambda: done))
+    monkeypatch.setattr(syncs.clock, "time", lambda: 1_001.0)
+    target.run.flow.setting = lambda *_: 600  # type: ignore[method-assign]
+    assert not syncs.Syncs(target.run.opened).not_due(SyncName.SCHEMAS)
+    assert syncs.Syncs(target.run.opened).not_due(SyncName.CONFIGS)
+
+
 @pytest.mark.parametrize(
     ("seconds", "failed", "expected"),
     [(899.0, [], {("t", 1)}), (901.0, [], None), (1.0, ["t-0"], None)],

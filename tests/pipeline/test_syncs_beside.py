@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,6 +31,7 @@ class Played:
         self.said: list[str] = []
         self.over, self.enough = threading.Event(), threading.Event()
         self.go_on, self.told = self.over, list[RunSync]()
+        self.tried: Callable[[], None] = lambda: None
         played = self
 
         class Syncs:
@@ -41,6 +43,8 @@ class Played:
                 played.done[name.value] += 1
                 if name is SyncName.CONFIGS:
                     played.go_on.wait()
+                if name is SyncName.HEARTBEAT:
+                    played.tried()
                 if played.done["groups"] >= 3 and played.done["heartbeat"] >= 2:
                     played.enough.set()
                 failed = (SyncFailure("heartbeat", "NotAuthorized", "no"),) if name is SyncName.HEARTBEAT else ()
@@ -76,6 +80,15 @@ def test_a_sync_that_hangs_and_one_that_fails_do_not_stop_the_others(monkeypatch
     assert set(played.kept) == {"configs", "heartbeat", "groups"}
     assert [text.split(";")[0] for text in played.said if "failed" in text] == ["sync heartbeat failed"], "said once"
     assert any("gone" in text for text in played.said)
+
+
+def test_a_first_failure_is_recorded_before_the_next_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That one may wait for a minute, and the run may end meanwhile."""
+    played = Played(monkeypatch)
+    kept_when_tried: list[int] = []
+    monkeypatch.setattr(played, "tried", lambda: kept_when_tried.append(played.kept["heartbeat"]))
+    played.go()
+    assert kept_when_tried[:2] == [0, 1]
 
 
 @pytest.mark.parametrize("hangs_seconds", [0.0, 3_600.0])

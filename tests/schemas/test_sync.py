@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.schemas.double.answers import Answers
 from tests.schemas.double.faults import Answered, Cut, Request, busy
 from tests.schemas.registries import IDENTITY, Pair, pair
 
@@ -15,6 +16,7 @@ from ferry.errors import FerryError, IdsNotKept, RegistryLoginRefused, RegistryU
 from ferry.ledger.state import ImportMode, encode_state
 from ferry.schemas import registry as requests
 from ferry.schemas.registry import SchemaRegistry
+from ferry.verify.registries import verify_schemas
 
 pytestmark = pytest.mark.unit
 
@@ -150,6 +152,34 @@ def test_an_older_registry_answers_ids_only(tmp_path: Path, monkeypatch: pytest.
         assert made.content(made.target) == renamed(made)
 
 
+@pytest.mark.parametrize("path", ["/schemas", "/subjects/{subject}/versions"])
+def test_a_version_that_appears_between_two_lists_is_not_taken_for_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """`path`: of the lists. Without pages of schemas, versions are listed subject by subject."""
+    with pair(tmp_path, monkeypatch) as made:
+        made.source.api.answers = Answers(before_8=True)
+        made.source.seed("a-value", record("R", "a"))
+        kinds: list[bool] = []
+
+        def usual(request: Request) -> Answered | None:
+            return Answered(404) if _lists(request) and path != "/schemas" else None
+
+        def register_between(request: Request) -> Answered | None:
+            if request.route == path:
+                kinds.append("deleted" in request.query)
+                if len(kinds) > 1 and kinds[-1] != kinds[-2]:
+                    made.source.plan = usual
+                    made.source.seed("a-value", record("R", "a", "b"))
+            return usual(request)
+
+        made.source.plan = register_between
+        made.sync()
+        assert [change.action for change in made.sync().changes] in ([], ["register"])
+        assert {found[1] for found in made.content(made.target).values()} == {False}
+        assert not [request for request in made.target.log if request.method == "DELETE" and "versions" in request.path]
+
+
 def test_small_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pair(tmp_path, monkeypatch, page=3) as made:
         made.source.api.page = 2
@@ -190,6 +220,8 @@ def test_another_schema_under_the_id(made: Pair) -> None:
     made.target.seed("other", record("Other", "z"))
     made.source.seed("orders-value", record("Order", "a"))
     refused(made, "subject A.orders-value version 1", "id 1 means another schema on the target", "subject other version 1")
+    assert [change.reason for change in made.sync(dry_run=True).changes] == ["only when nothing fails"]
+    assert [one.what for one in verify_schemas(made.flow).differences] == ["subject A.orders-value version 1"], "named once"
 
 
 def test_another_schema_under_the_version(made: Pair) -> None:
@@ -277,6 +309,35 @@ def test_a_right_that_is_missing(made: Pair) -> None:
     assert made.state.imports == {}
 
 
+READS = frozenset(
+    ("GET", route)
+    for route in (
+        *("/contexts", "/subjects", "/schemas", "/subjects/{subject}/versions", "/subjects/{subject}/versions/{version}"),
+        *("/config", "/config/{subject}", "/mode", "/mode/{subject}"),
+    )
+)
+WRITES = frozenset(
+    {
+        ("POST", "/subjects/{subject}/versions"),
+        ("DELETE", "/subjects/{subject}/versions/{version}"),
+        *((method, "/mode/{subject}") for method in ("PUT", "DELETE")),
+        ("PUT", "/config/{subject}"),
+    }
+)
+
+
+@pytest.mark.parametrize("before_8", [False, True])
+def test_the_rights_of_the_documentation_are_enough(made: Pair, before_8: bool) -> None:
+    """docs/security.md lists them."""
+    made.source.api.answers = made.target.api.answers = Answers(before_8)
+    made.source.forbids = lambda request: (request.method, request.route) not in READS
+    made.target.forbids = lambda request: (request.method, request.route) not in READS | WRITES
+    fill(made)
+    assert made.sync().failed == ()
+    assert made.content(made.target) == renamed(made)
+    assert not verify_schemas(made.flow).differences
+
+
 def test_a_registry_that_is_away(made: Pair) -> None:
     made.source.plan = lambda _: Cut(done=False)
     with pytest.raises(RegistryUnreachable, match="the schema registry of A"):
@@ -303,7 +364,8 @@ def test_retry_after_is_obeyed(made: Pair, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_server_that_is_no_registry(made: Pair) -> None:
     made.source.plan = lambda _: Answered(404)
-    assert made.sync().counts["versions"] == 0
+    with pytest.raises(RegistryUnreachable, match=r"the schema registry of A .*: is schema.registry.url the URL of a schema registry"):
+        made.sync()
 
 
 # Kills.

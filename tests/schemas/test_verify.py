@@ -52,7 +52,7 @@ def test_each_difference_is_named_with_its_next_step(made: Pair) -> None:
         "subject c version 1": "it is not on the target",
         "subject a version 2": "it is soft-deleted at the source only",
         "subject b version 7": "only the target has it",
-        "subject b": "config differ",
+        "subject b": "config differs",
     }
     assert all(one.next_step for one in report.differences)
     assert report.exit_code is ExitCode.PARTLY_FAILED

@@ -196,6 +196,8 @@ def _before(run: Run, flow: Flow, *, wanted: bool) -> tuple[list[SyncOutcome], b
         notice(str(failure))
     if failures:
         notice("no record is copied: nobody could read the copies without their schemas")
+        for step in dict.fromkeys(error_named(failure.error).next_step for failure in failures):
+            notice(f"next: {step}")
     return done, bool(failures) or None
 
 

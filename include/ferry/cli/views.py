@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -164,7 +165,8 @@ def verify(
     again: Annotated[str | None, typer.Option("--run-id", help="Continue a verify that ended early, by its run id.")] = None,
     report: ReportFile = None,
     tombstones: Tombstones = False,
-    schemas: Annotated[bool, typer.Option("--schemas", help="Compare the schema registries instead of records.")] = False,
+    schemas: Annotated[bool, typer.Option("--schemas", help="Compare the schema registries, and look for ids in copied records.")] = False,
+    newest: Annotated[int, typer.Option(min=0, help="With --schemas: look at this many of the newest records of a partition.")] = 1_000,
     as_json: AsJson = False,
 ) -> None:
     """Compare both sides record by record. The report names every difference, and everything that could not be compared."""
@@ -174,9 +176,13 @@ def verify(
     settings = load_flow(config, flow)
     check_report_file(report)
     if schemas:
-        from ferry.verify.registries import verify_schemas
+        from ferry.verify.ids_in_copies import ids_in_copies
+        from ferry.verify.registries import verify_schemas, with_ids
 
         compared = verify_schemas(settings)
+        if newest:
+            with contacted_flow(settings) as opened:
+                compared = with_ids(compared, ids_in_copies(opened, newest, math.inf))
         answer(compared.document(), compared.lines(), as_json=as_json, report=report)
         raise typer.Exit(compared.exit_code)
     bounds = moment("--from", since), moment("--until", until)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from ferry.config.cluster import Cluster
 from ferry.config.settings import (
+    REWRITE,
     AclSettings,
     AlertSettings,
     HandlingSettings,
@@ -153,6 +154,11 @@ class Flow:
     def subject_filter(self) -> NameRule:
         """Decides which subjects of the schema registry are copied."""
         return IncludeExclude("sync.schemas.subjects", self.schemas.subjects, self.schemas.subjects_exclude)
+
+    @property
+    def rewriting(self) -> NameRule | None:
+        """Decides in which topics ids of schemas are rewritten; None: in no topic, and the target's registry keeps the source's ids."""
+        return IncludeExclude(REWRITE, self.schemas.rewrite_topics, ()) if self.schemas.rewrite_topics else None
 
     @property
     def groups_latest(self) -> re.Pattern[str]:

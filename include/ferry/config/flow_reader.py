@@ -23,7 +23,7 @@ from ferry.config.registry import FLOW_PROPERTIES
 from ferry.config.registry.flows import MM2
 from ferry.config.registry.kinds import REPLICATION_FACTOR
 from ferry.config.registry.property import Effect
-from ferry.config.settings import CALLBACK, CALLBACK_ARGS, HANDLER, HANDLER_ARGS, LISTENER, LISTENER_ARGS, REROUTE, read_settings
+from ferry.config.settings import CALLBACK, CALLBACK_ARGS, HANDLER, HANDLER_ARGS, LISTENER, LISTENER_ARGS, REROUTE, REWRITE, read_settings
 from ferry.config.sources import ClientRole, Pair, Setting, Sources
 from ferry.errors import ConfigError
 from ferry.handling.loading import check_handler, check_listener
@@ -202,6 +202,13 @@ class FlowReader:
         wanted = self._entry(_SCHEMAS)
         if without and wanted is not None and wanted.key.startswith(self.pair.name) and self.value(_SCHEMAS):
             self.problems.add(f"is true, but {' and '.join(f'{alias}.schema.registry.url' for alias in without)} is not set", wanted)
+
+        rewrites = self._entry(REWRITE)
+        if rewrites is not None and self.value(REWRITE):
+            if without:
+                self.problems.add(f"needs the schema registries of both clusters: {without[0]}.schema.registry.url is not set", rewrites)
+            if len(self.value("sync.schemas.contexts")) > 1:
+                self.problems.add("needs one context in sync.schemas.contexts: a record does not say of which its id is", rewrites)
 
     def _check_handling(self) -> None:
         for key, args_key, check in ((HANDLER, HANDLER_ARGS, check_handler), (LISTENER, LISTENER_ARGS, check_listener)):

@@ -12,6 +12,7 @@ LISTENER = "ferry.assignment.listener"
 LISTENER_ARGS = "ferry.assignment.listener.args"
 ABORT = "ferry.abort.on.send.failure"
 REROUTE = "ferry.handler.reroute"
+REWRITE = "sync.schemas.rewrite.ids.topics"
 LAG_RECORDS = "ferry.alert.lag.records"
 LAG_SECONDS = "ferry.alert.lag.seconds"
 HEADROOM_SECONDS = "ferry.alert.headroom.seconds"
@@ -106,6 +107,8 @@ class SchemaSettings:
     subjects_exclude: tuple[str, ...] = read_from("sync.schemas.subjects.exclude")
     contexts: tuple[tuple[str, str], ...] = read_from("sync.schemas.contexts")
     with_global: bool = read_from("sync.schemas.global")
+    rewrite_topics: tuple[str, ...] = read_from(REWRITE)
+    rewrite_parts: tuple[str, ...] = read_from("sync.schemas.rewrite.ids.parts")
 
 
 @dataclass(frozen=True)

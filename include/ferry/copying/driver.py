@@ -29,7 +29,7 @@ from ferry.copying.progress import ProgressObserver, beside, named_when_slow
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import FlowSnapshot
 from ferry.copying.upkeep import ask_held_ever, keep_up
-from ferry.errors import ClusterUnreachable, FerryError, PartitionUnavailable, RetryRule, Superseded, count_of
+from ferry.errors import ClusterUnreachable, FerryError, PartitionUnavailable, RetryRule, SchemaIdUnknown, Superseded, count_of
 from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.runs_topic import RunOpened
 from ferry.ledger.state import Claim, encode_state
@@ -70,6 +70,11 @@ class CopyDriver:
     def run(self) -> None:
         """Copy, and write the outcome to the runs topic. Errors that end the run, like Superseded and ClusterUnreachable, are raised."""
         self.under_the_fence(self._copy)
+
+    @property
+    def lacks_schemas(self) -> bool:
+        """Whether partitions stopped because a record has an id of a schema that the last sync did not know."""
+        return any(failure.error == SchemaIdUnknown.__name__ for failure in self._plans.failures.values())
 
     def seed(self, decide: Decide) -> None:
         """Instead of copying, write the seeds that `decide` plans from a snapshot after fencing. Outcome and errors as in `run`."""
@@ -254,7 +259,8 @@ class CopyDriver:
         """`lanes`: of the partitions that have none (none given: spread them over all)."""
         at_work = [plan for plan in plans if self._has_lane(plan) and plan.facts.remote_topic_id is not None]
         each = read_bytes_an_offset(self._opened.source, at_work)
-        return self._assignment.tasks([self._task(plan, each[plan.facts.key]) for plan in at_work], held, lanes)
+        tasks = self._assignment.tasks([self._task(plan, each[plan.facts.key]) for plan in at_work], held, lanes)
+        return [replace(task, ids=self._plans.schema_ids) for task in tasks]
 
     def _task(self, plan: PartitionPlan, offset_bytes: float) -> PartitionTask:
         return partition_task(plan, offset_bytes, flushed=not self._flow.exactly_once)

@@ -17,6 +17,7 @@ from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import PartitionFailure, Skipped
 from ferry.ledger.state import Start, encode_state
 from ferry.syncs.topics import lasting, plan_topics, without_refused
+from ferry.wire.schema_ids import SchemaId
 
 Decide = Callable[[FlowSnapshot], Iterable[PartitionPlan]]
 
@@ -28,6 +29,7 @@ class FencedPlans:
         self._opened, self._flow, self._request = opened, opened.flow, request
         self.failures: dict[tuple[str, int], PartitionFailure] = {}
         self.skipped: tuple[Skipped, ...] = ()
+        self.schema_ids: Mapping[SchemaId, SchemaId] | None = None  # as of LaneTask, when the newest plan was made
         self._stopped: set[TopicPartition] = set()
 
     def decide(self, seen: FlowSnapshot) -> list[PartitionPlan]:
@@ -41,6 +43,8 @@ class FencedPlans:
         seen = take_snapshot(self._opened, self._request, stable=True, **look)
         plans = self._without_topic(decide(seen), seen)
         self.skipped = seen.skipped
+        if self._flow.rewriting is not None:
+            self.schema_ids = seen.state.new_ids(self._flow.schemas.contexts[0])
         if seen.begins:
             starts = starts_of(seen.facts, seen.state.starts)[: -1 if self._request.topics else None]
             lease.write({TopicPartition(self._flow.state_topic, 0): [encode_state(start) for start in starts]})

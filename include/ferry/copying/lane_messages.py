@@ -16,6 +16,7 @@ from ferry.ledger.state import Head, encode_state
 from ferry.ledger.topic_ids import PartitionPair
 from ferry.wire.batch import DEFAULT_BATCH_LIMIT
 from ferry.wire.ranges import Ranges, size, within
+from ferry.wire.schema_ids import SchemaId
 
 # The weight of a partition even if it has few records: requests, a receipt, a head and a position.
 PARTITION_WEIGHT = 64 << 10
@@ -94,6 +95,7 @@ class LaneTask:
     identity: ProducerIdentity
     partitions: tuple[PartitionTask, ...]
     grows: bool = False  # following: if the lane falls behind, it ends, and more lanes get its partitions
+    ids: Mapping[SchemaId, SchemaId] | None = None  # the target's ids of schemas by the source's; None: ids stay as they are
 
     @property
     def offsets(self) -> int:

@@ -22,6 +22,7 @@ from ferry.clusters.net.frames import Meter
 from ferry.clusters.net.shared_connection import Connected
 from ferry.config import ClientRole
 from ferry.copying.buffer_limits import RateLimiter
+from ferry.copying.id_rewriting import with_new_ids
 from ferry.copying.lane import Lane
 from ferry.copying.lane_messages import CopyJob, Failure, LaneResult, LaneTask, PartitionOutcome
 from ferry.copying.signals import StopSignals
@@ -207,7 +208,7 @@ class _Lanes:
             target,
             self.job,
             task,
-            self.handle,
+            with_new_ids(self.job.flow, task.ids, self.handle),
             reading=reading,
             writing=writing,
             stop_signals=self.stop_signals,

@@ -34,12 +34,12 @@ from ferry.copying.cursor import PartitionCursor
 from ferry.copying.cursor_groups import CursorGroups
 from ferry.copying.following import Following
 from ferry.copying.guard_tail import GuardTail
+from ferry.copying.id_rewriting import handle_of
 from ferry.copying.lane_messages import OPEN_END, Segment
 from ferry.copying.planned_ends import PlannedEnds
 from ferry.errors import (
     BatchTooLarge,
     FerryError,
-    HandlerFailed,
     NotAuthorized,
     PartitionError,
     PartitionUnavailable,
@@ -94,7 +94,8 @@ class SourceFeed:
         self._waiting = cursors.news()
         self._in_flight: set[PartitionCursor] = set()
         self._cursors: dict[tuple[str, int], PartitionCursor] = {cursor.task.key: cursor for cursor in cursors.all}
-        self._handlings = {key: PartitionHandling(handle, *key, reroute) for key in self._cursors} if handle is not None else {}
+        handles = {key: handle_of(handle, key[0]) for key in self._cursors}
+        self._handlings = {key: PartitionHandling(found, *key, reroute) for key, found in handles.items() if found is not None}
         self._limits, self._rate_limiter = limits, rate_limiter
         # Bytes that a response may have: it holds one whole batch, even if the request asked for less.
         self._largest = max((cursor.task.batch_limit for cursor in self._cursors.values()), default=0)
@@ -309,7 +310,7 @@ class SourceFeed:
                 max_made_bytes=LARGEST_BYTES if self._codec is None else self._limits.waiting,
             )
         except HandlerStopped as problem:
-            cursor.stop(HandlerFailed, str(problem))
+            cursor.stop(problem.error, str(problem))
             return []
         except OversizedBatch as problem:
             cursor.stop(BatchTooLarge, f"the batch at offset {cursor.fetched}: {problem}; raise ferry.memory.mb")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ferry.config import Flow
 from ferry.doctor.finding import Finding, failure, ok, warning
 from ferry.errors import FerryError, RegistryLoginRefused, count_of
-from ferry.schemas.inventory import read_contexts, sets_levels
+from ferry.schemas.inventory import read_contexts, sets_levels, subject_names
 from ferry.schemas.registry import SchemaRegistry, open_registries
 
 # Where a registry lists what is not copied, if it has such parts.
@@ -29,13 +29,13 @@ def registry_findings(flow: Flow) -> Iterator[Finding]:
 
 
 def _of_registry(where: str, registry: SchemaRegistry, *, target: bool) -> Iterator[Finding]:
-    registry.ask("GET", "/subjects", query={"limit": "1"})
+    next(subject_names(registry), None)
     yield ok(
         where, "answers", f"{registry.login.where} lets {registry.login.user} read; contexts: {', '.join(sorted(read_contexts(registry)))}"
     )
     if not sets_levels(registry):
         what = "it gives levels and modes to subjects that have none, as Apicurio does"
-        fix = "choose a registry that keeps ids: the first sync finds out before records are copied; docs/schemas.md says more"
+        fix = "choose a registry that keeps ids, or set sync.schemas.rewrite.ids.topics: the first sync finds out before records are copied"
         yield warning(where, "levels and modes", what, fix if target else "set the levels on the target by hand: Ferry copies none")
     mode = str((registry.find("/mode") or {}).get("mode") or "not known")
     if target and mode not in {"READWRITE", "IMPORT"}:

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from ferry.errors import HandlerFailed, PartitionError
 from ferry.handling.interface import Record
 from ferry.handling.loading import Handle
 
@@ -15,9 +16,9 @@ from ferry.handling.loading import Handle
 class HandlerStopped(Exception):
     """The handler failed at the record with upstream offset `offset`. The text holds nothing of the record."""
 
-    def __init__(self, offset: int, problem: str) -> None:
+    def __init__(self, offset: int, problem: str, error: type[PartitionError] = HandlerFailed) -> None:
         super().__init__(f"offset {offset}: {problem}")
-        self.offset = offset
+        self.offset, self.error = offset, error
 
 
 class PartitionHandling:
@@ -33,6 +34,8 @@ class PartitionHandling:
         try:
             returned = self._handle(record)
             outputs = list(returned) if isinstance(returned, Iterable) else None  # here the body of a generator runs
+        except HandlerStopped:  # of Ferry's own
+            raise
         except Exception as problem:  # noqa: BLE001 - the code of users may raise anything
             raise HandlerStopped(record.offset, f"the handler {described(problem)}") from None
         if outputs is None:

@@ -180,7 +180,7 @@ class RunReport:
             found.append(RecordsSkipped(f"{run}: {what}"))
         if self.failed:
             found.append(self._partitions_failed(run))
-        syncs = [f"{name}: {failure['what']}: {failure['problem']}" for name, sync in self.syncs.items() for failure in sync["failed"]]
+        syncs = [f"{name}: {why_failed(name, failure)}" for name, sync in self.syncs.items() for failure in sync["failed"]]
         if syncs:
             found.append(PartitionsFailed(f"{run}: {count_of(len(syncs), 'failure of syncs', 'failures of syncs')}: {'; '.join(syncs)}"))
         return found
@@ -224,3 +224,9 @@ def time_now() -> str:
 
 def loss_report(receipt: Receipt) -> LossReport:
     return LossReport(*receipt.key, receipt.upstream_start, receipt.upstream_end, receipt.reason, kind=receipt.kind.value)
+
+
+def why_failed(sync: str, failure: Mapping[str, str]) -> str:
+    """What a sync could not do, and why. A sync that failed as a whole is its own `what`: whoever shows this has named it."""
+    problem = failure["problem"]
+    return problem if failure["what"] == f"sync {sync}" else f"{failure['what']}: {problem}"

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from ferry.errors import UnreadableRecord
 from ferry.ledger.counters import ZERO, Counters
 from ferry.ledger.formats import require_version
-from ferry.ledger.run_report import RunReport
+from ferry.ledger.run_report import RunReport, why_failed
 from ferry.wire.strict_json import read_as, read_document
 
 T = TypeVar("T")
@@ -128,7 +128,7 @@ def sync_counts(outcome: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {name: int(counts.get(name, len(outcome.get(name) or ()))) for name in ("changes", "skipped", "failed")}
     first: Mapping[str, str] = next(iter(outcome.get("failed") or ()), {})
     if first:
-        found["why"] = {"error": first["error"], "problem": f"{first['what']}: {first['problem']}"[:CHARACTERS_NAMED]}
+        found["why"] = {"error": first["error"], "problem": why_failed(outcome.get("sync", ""), first)[:CHARACTERS_NAMED]}
     if held := int(counts.get("held", 0)):  # the first that were skipped (syncs.group_offsets)
         named = [_cut({name: entry[name] for name in ("what", "reason")}) for entry in outcome["skipped"][: min(held, HELD_NAMED)]]
         found["held"] = {"total": held, "named": named}

@@ -150,6 +150,18 @@ class LevelsRead:
 
 
 @dataclass(frozen=True)
+class NewId:
+    """A schema with this id in a context of the source has another id in a context of the target (`target`). GUIDs: empty if not known."""
+
+    context: str
+    target_context: str
+    id: int
+    target: int
+    guid: str = ""
+    target_guid: str = ""
+
+
+@dataclass(frozen=True)
 class RecoveryRecord:
     """The stage of the flow in a recovery."""
 
@@ -195,7 +207,8 @@ LOSS_KEY = b'{"ack"'
 RECOVERY_KEYS = (b'{"cut"', b'{"recovery"', b'{"taken"')
 
 RecoveryEntry = RecoveryRecord | GroupTaken | CutEnds
-StateEntry = Head | FlowRecord | Start | Writer | Claim | LossAcknowledged | SyncDone | OwnedAcl | ImportMode | LevelsRead | RecoveryEntry
+SchemaEntry = ImportMode | LevelsRead | NewId
+StateEntry = Head | FlowRecord | Start | Writer | Claim | LossAcknowledged | SyncDone | OwnedAcl | SchemaEntry | RecoveryEntry
 
 
 @dataclass(frozen=True)
@@ -211,9 +224,16 @@ class FlowState:
     acls: dict[AclBinding, OwnedAcl] = field(default_factory=dict)
     imports: dict[str, ImportMode] = field(default_factory=dict)
     levels_read: str = ""
+    schema_ids: tuple[NewId, ...] = ()
     recovery: RecoveryRecord | None = None
     taken: dict[str, GroupTaken] = field(default_factory=dict)
     cut: dict[str, CutEnds] = field(default_factory=dict)
+
+    def new_ids(self, contexts: tuple[str, str]) -> dict[int | str, int | str]:
+        """The target's ids and GUIDs of schemas, by the source's. `contexts`: the source's, and the target's."""
+        found = [entry for entry in self.schema_ids if (entry.context, entry.target_context) == contexts]
+        ids: dict[int | str, int | str] = {entry.id: entry.target for entry in found}
+        return ids | {entry.guid: entry.target_guid for entry in found if entry.guid and entry.target_guid}
 
     @property
     def begun(self) -> bool:
@@ -249,6 +269,7 @@ _FORMS = (
     _Form(OwnedAcl, "acl", ("binding",)),
     _Form(ImportMode, "import", ("subject",), version=SCHEMAS_VERSION),
     _Form(LevelsRead, "levels", ("context",), version=SCHEMAS_VERSION),
+    _Form(NewId, "schema", ("context", "target_context", "id"), rare=("guid", "target_guid"), version=SCHEMAS_VERSION),
     _Form(LossAcknowledged, "ack", ("source_topic_id", "partition", "upstream_start"), rare=("topic",)),
     _Form(RecoveryRecord, "recovery", ("flow",), optional=("run_id", "confirmed_by", "source_cluster"), version=RECOVERY_VERSION),
     _Form(GroupTaken, "taken", ("group",), version=RECOVERY_VERSION),
@@ -328,6 +349,7 @@ def fold_state(records: Iterable[tuple[bytes, bytes | None]], where: str = "the 
         acls={entry.binding: entry for entry in found[OwnedAcl]},
         imports={entry.subject: entry for entry in found[ImportMode]},
         levels_read=next((entry.subject for entry in found[LevelsRead]), ""),
+        schema_ids=tuple(found[NewId]),
         recovery=next(iter(found[RecoveryRecord]), None),
         taken={entry.group: entry for entry in found[GroupTaken]},
         cut={entry.topic: entry for entry in found[CutEnds]},

@@ -6,6 +6,7 @@ from dataclasses import asdict, astuple, replace
 from typing import Any
 
 from ferry.config import Flow
+from ferry.errors import error_named
 from ferry.ledger.losses import acknowledgement
 from ferry.ledger.open_flow import open_flow
 from ferry.ledger.run_report import loss_report
@@ -71,7 +72,11 @@ def read_drift(flow: Flow) -> dict[str, Any]:
 def drift_of(outcomes: Mapping[str, SyncOutcome]) -> dict[str, Any]:
     """The outcomes of dry runs as one document (pure)."""
     left = [{**asdict(entry), "sync": name} for name, outcome in outcomes.items() for entry in outcome.skipped]
-    failed = [{**asdict(entry), "sync": name} for name, outcome in outcomes.items() for entry in outcome.failed]
+    failed = [
+        {**asdict(entry), "sync": name, "next_step": error_named(entry.error).next_step}
+        for name, outcome in outcomes.items()
+        for entry in outcome.failed
+    ]
     return {
         **{name: [asdict(change) for change in outcome.changes[:DRIFT_NAMED]] for name, outcome in outcomes.items()},
         "totals": {name: len(outcome.changes) for name, outcome in outcomes.items()},

@@ -90,7 +90,7 @@ class Run:
         if self.request.follow_until is not None:
             syncs = partial(sync_meanwhile, self.flow, self.request.run_id, log)
             make = partial(FollowingDriver, until=self.request.follow_until.timestamp(), meanwhile=syncs)
-        cpu_told, goes_on = 0.0, True
+        cpu_told, goes_on, synced = 0.0, True, False
         while goes_on:
             driver = make(self.opened, self.request, runner, log, self._lagging, cpu_told=cpu_told)
             try:
@@ -99,6 +99,11 @@ class Run:
                 self.opened.anew()
             self._ledger_ends, cpu_told, other = driver.records.ledger_ends, clock.process_time(), driver.records.gave_way_to
             goes_on = bool(other) and waited_for(self.opened, self.request, other, log)
+            if not (goes_on or synced or self.request.follow_until) and driver.lacks_schemas:  # one may be new since the sync
+                goes_on = synced = not self._schemas_anew().failed
+
+    def _schemas_anew(self) -> SyncOutcome:
+        return Syncs(self.opened, run_id=self.request.run_id, topics_made=True).carry_out(SyncName.SCHEMAS, on_request=True)
 
     def move_records(self, copy: Callable[[], object], prepared: Callable[[TopicChanges], object]) -> None:
         """Prepare what the plan says and hand the changes to `prepared`; then call `copy`, if the plan has records to copy."""

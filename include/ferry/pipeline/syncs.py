@@ -25,7 +25,7 @@ from ferry.syncs.checkpoints import sync_checkpoints
 from ferry.syncs.configs import sync_configs
 from ferry.syncs.group_offsets import sync_groups
 from ferry.syncs.heartbeats import sync_heartbeat
-from ferry.syncs.names import SYNCS, SyncName, not_enabled
+from ferry.syncs.names import BEFORE_THE_COPY, SYNCS, SyncName, not_enabled
 from ferry.syncs.offset_syncs import sync_offset_syncs
 from ferry.syncs.schemas import sync_schemas
 from ferry.syncs.source_group import sync_source_group
@@ -108,8 +108,9 @@ class Syncs:
         """Why a run leaves this sync out: it was done too short a time ago; empty if it is due, now or in `soon` seconds.
 
         If it was done in the future, by a machine whose clock is ahead, it is due. Otherwise it would have to wait for that moment too.
+        What a copy needs is always due: a schema may be newer than the last sync, and the records that need it too.
         """
-        interval = SYNCS[name].interval(self._flow)
+        interval = 0 if name in BEFORE_THE_COPY else SYNCS[name].interval(self._flow)
         done = self._done.get(name.value) if interval else None
         age = -1.0 if done is None else clock.time() - done.finished / 1000
         return f"{NOT_DUE}{age:.0f} s ago, {SYNCS[name].interval_key}={interval}" if 0 <= age < interval - soon else ""

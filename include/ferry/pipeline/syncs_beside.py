@@ -3,10 +3,11 @@
 Each sync has a thread and connections of its own. So one that hangs or fails delays neither the copy nor the others. The sync of topics is
 not among them: the driver of the copy makes topics, because it copies them too. Ferry records at most every KEEP_SECONDS when a sync was
 done. It records the outcome for the run's report at most every REPORT_SECONDS, because runs read all of the runs topic. So these topics do
-not grow with the number of heartbeats.
+not grow with the number of heartbeats. A first failure is recorded at once: the next try may still wait when the run ends.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from ferry import clock
 from ferry.config import Flow
@@ -81,6 +82,9 @@ def _sync_on(
             del busy[name]
             if problem and not failing:
                 say(f"sync {name.value} failed; Ferry tries again every {max(interval, FAILED_SECONDS):.0f} s: {problem}")
+            if bool(problem) != failing:
+                with suppress(FerryError):  # it is written later, with the next outcome
+                    syncs.keep()
             failing = bool(problem)
             pause = max(interval, FAILED_SECONDS) if failing else interval
         try:

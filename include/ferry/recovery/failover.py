@@ -24,6 +24,7 @@ from ferry.recovery.options import Mode, RecoveryOptions
 from ferry.recovery.readings import groups_planned, groups_to_move, is_away
 from ferry.recovery.recovery_report import Confirmation, RecoveryPlan, RecoveryReport, Stopwatch
 from ferry.recovery.reverse import cut_ends, lines_to_add, refuse_other_way, seed_reverse
+from ferry.verify.ids_in_copies import ids_in_copies
 
 
 def check_failover(
@@ -86,6 +87,8 @@ def plan_failover(opened: OpenFlow, reverse: OpenFlow | None, checked: RecoveryP
     checked = groups_planned(opened, opened, checked, watch, away=bool(away))
     with watch.step("what is not copied"):
         missing, known_until, problems = count_missing(opened, options, away=bool(away))
+    with watch.step("look for ids of schemas"):
+        problems += unreadable_copies(opened)
     if reverse is not None and options.writes:  # time has passed since it was read
         reverse.anew()
     with watch.step("losses and the way back"):
@@ -144,6 +147,17 @@ def count_missing(opened: OpenFlow, options: RecoveryOptions, *, away: bool) -> 
     except FerryError as problem:
         return (*perhaps_not_copied(opened), (f"what is not copied cannot be counted: {problem.named}",))
     return not_copied(planned, opened.flow), None, tuple(str(failure) for failure in planned.failed)
+
+
+def unreadable_copies(opened: OpenFlow) -> tuple[str, ...]:
+    """What the newest copied records need and the target's schema registry does not have. It stops no failover."""
+    if not opened.flow.target.has_schema_registry:
+        return ()
+    try:
+        found = ids_in_copies(opened)
+    except FerryError as problem:
+        return (f"whether consumers find the schemas of copied records is not known: {problem.named}",)
+    return tuple(f"{place}: {problem}, so consumers cannot read it" for place, problem in found.unknown.items())
 
 
 def _way_back(flow: Flow, reverse: OpenFlow | None, away: str) -> tuple[str, ...]:

@@ -1,14 +1,14 @@
 """Compares the schema registries of a flow: what a sync would write, and what forbids it. Only reads."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ferry.config import Flow
 from ferry.schemas.at_once import at_once
 from ferry.schemas.contents import DEFAULT_CONTEXT, NOTHING_SET, Levels, SchemaVersion, Subject
 from ferry.schemas.inventory import read_contexts, read_levels, read_modes, read_versions, sets_levels
-from ferry.schemas.naming import SubjectNaming
-from ferry.schemas.plan import LevelChange, Named, VersionsPlan, closed, plan_levels, plan_versions
+from ferry.schemas.naming import SubjectNaming, record_names, topic_of
+from ferry.schemas.plan import READWRITE, LevelChange, Named, VersionsPlan, closed, plan_levels, plan_versions
 from ferry.schemas.registry import SchemaRegistry
 
 Choose = Callable[[Sequence[Subject]], Collection[Subject]]
@@ -33,6 +33,10 @@ class Comparison:
         """The target's subjects that must be open for writing. A change of a mode alone needs no other mode."""
         return self.plan.touched | {change.subject for change in self.levels if change.config is not None and change.subject.name}
 
+    def mode_of(self, subject: Subject) -> str:
+        """The mode that decides for a subject of the target."""
+        return self.own.get(subject) or self.wider.get(subject.context) or READWRITE
+
     @property
     def is_equal(self) -> bool:
         return not (self.plan.waves or self.plan.delete or self.levels or self.conflicts)
@@ -53,7 +57,7 @@ def compare(
     contexts = dict(flow.schemas.contexts)
     here, there = at_once(lambda side: read_versions(*side), [(source, contexts.keys()), (target, frozenset(contexts.values()))])
     images = SubjectNaming(flow.topic_rules, flow.subject_filter, contexts).images(here)
-    plan = plan_versions(here, there, images)
+    plan = plan_versions(here, there, images, rewritten=flow.rewriting is not None)
     changed = dict.fromkeys(plan.sources[subject] for subject in sorted(plan.touched))
     looked_at = (*changed, *choose([subject for subject in plan.sources.values() if subject not in changed]))
     levels_here, notices = _levels_here(source, looked_at, contexts)
@@ -65,9 +69,18 @@ def compare(
         notices += [_level_differs(change, source, target) for change in of_contexts]
     levels = (*plan_levels(levels_here, levels_there, images), *(of_contexts if flow.schemas.with_global else ()))
     modes = {subject.context: found.mode for subject, found in wider.items()}
-    found = Comparison(here, images, plan, levels, own, modes, plan.conflicts, tuple(notices), looked_at)
+    found = Comparison(here, images, plan, levels, own, modes, (), tuple(notices), looked_at)
     copied = {image: levels_here[subject].mode for image, subject in plan.sources.items() if subject in levels_here}
-    return replace(found, conflicts=(*plan.conflicts, *closed(found.touched, own, modes, copied)))
+    return replace(found, conflicts=(*plan.conflicts, *_not_rewritten(flow, plan), *closed(found.touched, own, modes, copied)))
+
+
+def _not_rewritten(flow: Flow, plan: VersionsPlan) -> Iterator[Named]:
+    """Subjects of topics whose copies would keep ids that the target does not have."""
+    rules, rewriting = flow.topic_rules, flow.rewriting
+    for version in plan.wanted.values() if rewriting else ():
+        topic = topic_of(plan.sources[version.subject].name, record_names(version))
+        if topic and rewriting and not rules.why_not(topic) and (why := rewriting.why_not(topic)):
+            yield str(version.key), f"topic {topic} is copied, and its records would keep the source's ids: {why}"
 
 
 def _levels_here(

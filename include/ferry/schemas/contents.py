@@ -8,7 +8,7 @@ leave these out. Two texts are one schema if they say the same (`canonical`): re
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
@@ -62,13 +62,18 @@ class SchemaVersion:
     metadata: str = ""
     rules: str = ""
     deleted: bool = False
+    guid: str = ""  # of the content; older registries do not say it
 
     @property
     def key(self) -> VersionKey:
         return VersionKey(self.subject, self.version)
 
+    def referring(self, keys: Mapping[VersionKey, VersionKey]) -> Self:
+        """The version with other numbers of the versions that it refers to."""
+        return replace(self, references=tuple(Reference(one.name, keys.get(one.key, one.key)) for one in self.references))
+
     def differences(self, other: Self) -> list[str]:
-        """In which parts of their content two versions differ; `deleted` is none of them."""
+        """In which parts of their content two versions differ; `deleted` and `guid` are none of them."""
         parts = [name for name in ("id", "type", "references", "metadata", "rules") if getattr(self, name) != getattr(other, name)]
         same_text = self.text == other.text or canonical(self.type, self.text) == canonical(other.type, other.text)
         return parts if same_text else [*parts, "text"]
@@ -90,7 +95,7 @@ def decode_version(document: Mapping[str, Any], *, deleted: bool = False) -> Sch
         raise TypeError("schema is no text")
     kind = str(document.get("schemaType") or "AVRO")
     more = settled(document.get(_METADATA)), settled(document.get(_RULES))
-    return SchemaVersion(subject, version, number, text, kind, references, *more, deleted=deleted)
+    return SchemaVersion(subject, version, number, text, kind, references, *more, deleted=deleted, guid=str(document.get("guid") or ""))
 
 
 def encode_version(wanted: SchemaVersion) -> dict[str, Any]:

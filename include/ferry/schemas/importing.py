@@ -15,9 +15,9 @@ from contextlib import suppress
 from ferry.errors import FerryError, IdsNotKept, RegistryUnreachable, SchemasRefused
 from ferry.schemas.at_once import at_once
 from ferry.schemas.comparing import Comparison
-from ferry.schemas.contents import SchemaVersion, Subject, answered_otherwise, decode_version, encode_version
+from ferry.schemas.contents import SchemaVersion, Subject, VersionKey, answered_otherwise, decode_version, encode_version
 from ferry.schemas.inventory import scope_path
-from ferry.schemas.plan import IMPORT, LevelChange
+from ferry.schemas.plan import IMPORT, READWRITE, LevelChange
 from ferry.schemas.registry import SchemaRegistry, path_of
 
 
@@ -33,10 +33,16 @@ class Import:
     ) -> None:
         self._target, self._write_down, self._forget = target, write_down, forget
         self._recorded = dict(recorded)
+        self._mode = IMPORT
+        # The numbers that versions have on the target, if it gives its own; and the versions whose numbers others need.
+        self._numbers, self._asked = dict[VersionKey, VersionKey](), frozenset[VersionKey]()
 
     def carry_out(self, found: Comparison) -> None:
         """All stages. FerryError; then the subjects have their modes again, if the registry still answers."""
-        closed = sorted(subject for subject in found.touched if (found.own.get(subject) or found.wider.get(subject.context)) != IMPORT)
+        if found.plan.equal is not None:
+            self._mode, self._numbers = READWRITE, {key: one.key for key, one in found.plan.equal.items()}
+            self._asked = found.plan.numbers_needed
+        closed = sorted(subject for subject in found.touched if found.mode_of(subject) != self._mode)
         fresh = {subject: found.own.get(subject, "") for subject in closed if subject not in self._recorded}
         if fresh:
             self._write_down(fresh)
@@ -54,26 +60,36 @@ class Import:
 
     def _open(self, subject: Subject) -> None:
         try:
-            self._target.ask("PUT", scope_path("mode", subject), {"mode": IMPORT}, query={"force": "true"})
+            self._target.ask("PUT", scope_path("mode", subject), {"mode": self._mode}, query={"force": "true"})
         except SchemasRefused as problem:
+            if self._mode != IMPORT:
+                raise
             raise IdsNotKept(f"{problem}: without the mode IMPORT this registry gives ids of its own") from problem
 
     def _register(self, found: Comparison) -> None:
         waves = list(found.plan.waves)
-        if waves:
+        if waves and self._mode == IMPORT:
             self._register_first(waves[0][0])
             waves[0] = waves[0][1:]
         for wave in waves:
             at_once(self._register_one, wave)
         for version in found.plan.delete:
-            self._target.ask("DELETE", path_of("subjects", version.subject, "versions", version.version), missing=True)
+            number = self._numbers.get(version.key, version.key).version
+            self._target.ask("DELETE", path_of("subjects", version.subject, "versions", number), missing=True)
 
     def _register_one(self, version: SchemaVersion) -> None:
         path = path_of("subjects", version.subject, "versions")
-        answer = self._target.ask("POST", path, encode_version(version))
+        body = encode_version(version.referring(self._numbers))
+        if self._mode != IMPORT:
+            del body["id"], body["version"]
+        answer = self._target.ask("POST", path, body)
         if not isinstance(answer, Mapping):
             raise RegistryUnreachable(f"{self._target.login.where}: POST {path} answers no id")
-        if parts := answered_otherwise(version, answer):
+        if self._mode != IMPORT:
+            if version.key in self._asked:  # releases before 8 answer the id alone
+                there = self._target.ask("POST", path_of("subjects", version.subject), body)
+                self._numbers[version.key] = VersionKey(version.subject, int(there["version"]))
+        elif parts := answered_otherwise(version, answer):
             raise self._not_kept(version, parts, answer.get("id"), answer.get("version"))
 
     def _register_first(self, version: SchemaVersion) -> None:

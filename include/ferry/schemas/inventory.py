@@ -16,6 +16,7 @@ from ferry.schemas.registry import SchemaRegistry, path_of
 PAGE = 1000
 # A list that never ends would hold a run: no registry has this many pages.
 MOST_PAGES = 10_000
+_SUBJECTS = "/subjects"
 Key = Callable[[Any], Any]
 
 
@@ -30,23 +31,32 @@ def read_versions(registry: SchemaRegistry, contexts: Collection[str]) -> list[S
     found = dict[VersionKey, SchemaVersion]()
     for context in sorted(contexts):
         prefix = "" if context == DEFAULT_CONTEXT else f":{context}:"
-        live = {_key(document) for document in _pages(registry, "/schemas", {"subjectPrefix": prefix}, _key)}
-        found |= {version.key: version for version in _pages_of_versions(registry, prefix, live)}
+        found |= {version.key: version for version in _pages_of_versions(registry, prefix)}
         seen = {key.subject for key in found}
-        names = _pages(registry, "/subjects", {"subjectPrefix": prefix, "deleted": "true"}, str)
-        missed = sorted({Subject.parse(str(name)) for name in names} - seen)
+        missed = sorted({Subject.parse(str(name)) for name in subject_names(registry, prefix)} - seen)
         for versions in at_once(lambda subject: _one_by_one(registry, subject), [one for one in missed if one.context == context]):
             found |= {version.key: version for version in versions}
     return [version for version in found.values() if version.subject.context in contexts]
 
 
-def _pages_of_versions(registry: SchemaRegistry, prefix: str, live: Collection[Any]) -> Iterator[SchemaVersion]:
-    """The versions that pages hold; nothing if the registry's pages do not say which versions they hold. `live`: those not deleted."""
-    for document in _pages(registry, "/schemas", {"subjectPrefix": prefix, "deleted": "true"}, _key):
-        try:
-            yield decode_version(document, deleted=_key(document) not in live)
-        except (KeyError, TypeError, ValueError):
-            return
+def subject_names(registry: SchemaRegistry, prefix: str = "") -> Iterator[Any]:
+    """The names of all subjects, also of deleted ones. RegistryUnreachable if this is no schema registry: each has this list."""
+    return _pages(registry, _SUBJECTS, {"subjectPrefix": prefix, "deleted": "true"}, str)
+
+
+def _pages_of_versions(registry: SchemaRegistry, prefix: str) -> list[SchemaVersion]:
+    """The versions that pages hold; nothing if the registry's pages do not say which versions they hold.
+
+    Releases before 8 do not say which are deleted, so those are listed that are not. This comes second: what is registered meanwhile would
+    else be taken for deleted.
+    """
+    documents = list(_pages(registry, "/schemas", {"subjectPrefix": prefix, "deleted": "true"}, _key))
+    says = all(isinstance(document, Mapping) and "deleted" in document for document in documents)
+    live = set() if says else {_key(document) for document in _pages(registry, "/schemas", {"subjectPrefix": prefix}, _key)}
+    try:
+        return [decode_version(one, deleted=one["deleted"] is True if says else _key(one) not in live) for one in documents]
+    except (KeyError, TypeError, ValueError):
+        return []
 
 
 def _key(document: Any) -> Any:
@@ -57,6 +67,10 @@ def _pages(registry: SchemaRegistry, path: str, query: Mapping[str, str], key: K
     seen = set[Any]()
     for _ in range(MOST_PAGES):
         page = registry.find(path, **query, offset=str(len(seen)), limit=str(PAGE))
+        if path == _SUBJECTS and not isinstance(page, list):
+            raise RegistryUnreachable(
+                f"{registry.login.where}: GET {path} gives no list: is schema.registry.url the URL of a schema registry?"
+            )
         new = [entry for entry in page if key(entry) not in seen] if isinstance(page, list) else []
         if not new:
             return
@@ -68,8 +82,9 @@ def _pages(registry: SchemaRegistry, path: str, query: Mapping[str, str], key: K
 def _one_by_one(registry: SchemaRegistry, subject: Subject) -> list[SchemaVersion]:
     """The versions of one subject, each by a request. SchemasRefused if the numbers of its versions are not theirs."""
     path = path_of("subjects", subject, "versions")
-    live = set(registry.find(path) or ())
-    numbers = sorted({*live, *(registry.find(path, deleted="true") or ())})
+    numbers = registry.find(path, deleted="true") or ()
+    live = set(registry.find(path) or ())  # second, as above
+    numbers = sorted({*live, *numbers})
     answers = {number: registry.find(f"{path}/{number}", deleted="true") for number in numbers}
     answers |= {"latest": registry.find(f"{path}/latest")} if live else {}
     found = []
@@ -116,3 +131,15 @@ def _levels(registry: SchemaRegistry, subject: Subject) -> Levels:
 
 def _mode(registry: SchemaRegistry, subject: Subject) -> str:
     return str((registry.find(scope_path("mode", subject)) or {}).get("mode") or "")
+
+
+def unknown_ids(registry: SchemaRegistry, contexts: Iterable[str], ids: Iterable[int | str]) -> list[int | str]:
+    """Which of these ids (in any of the contexts) and GUIDs the registry does not know. It knows those of soft-deleted versions."""
+    listed, scopes = list(ids), [{} if context == DEFAULT_CONTEXT else {"subject": f":{context}:"} for context in contexts]
+
+    def is_known(number: int | str) -> bool:
+        if isinstance(number, str):
+            return registry.find(path_of("schemas", "guids", number)) is not None
+        return any(registry.find(path_of("schemas", "ids", number), **scope) is not None for scope in scopes)
+
+    return [number for number, known in zip(listed, at_once(is_known, listed), strict=True) if not known]

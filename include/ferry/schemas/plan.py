@@ -14,8 +14,8 @@ from itertools import chain
 from ferry.errors import some_of
 from ferry.schemas.contents import NOTHING_SET, Levels, Reference, SchemaVersion, Subject, VersionKey
 
-IMPORT = "IMPORT"
-COPIED_MODES = frozenset({"READONLY", "READONLY_OVERRIDE", "READWRITE"})
+IMPORT, READWRITE = "IMPORT", "READWRITE"
+COPIED_MODES = frozenset({"READONLY", "READONLY_OVERRIDE", READWRITE})
 _CLOSED = frozenset({"READONLY", "READONLY_OVERRIDE", "FORWARD"})
 Named = tuple[str, str]  # a thing, and what is to say about it
 
@@ -31,10 +31,17 @@ class VersionsPlan:
     conflicts: tuple[Named, ...] = ()
     skipped: tuple[Named, ...] = ()
     surplus: tuple[VersionKey, ...] = ()  # versions of copied subjects that only the target has
+    # If the target gives ids and numbers of its own: for each wanted version the same schema there. None: it keeps those of the source.
+    equal: Mapping[VersionKey, SchemaVersion] | None = None
 
     @property
     def register(self) -> Iterator[SchemaVersion]:
         return (version for wave in self.waves for version in wave)
+
+    @property
+    def numbers_needed(self) -> frozenset[VersionKey]:
+        """The versions whose numbers on the target must be known: of those that are referred to, and of those that are to be deleted."""
+        return frozenset(one.key for version in self.register for one in version.references) | {one.key for one in self.delete}
 
     @property
     def touched(self) -> frozenset[Subject]:
@@ -43,17 +50,19 @@ class VersionsPlan:
 
 
 def plan_versions(
-    source: Iterable[SchemaVersion], target: Iterable[SchemaVersion], images: Mapping[Subject, Subject | str]
+    source: Iterable[SchemaVersion], target: Iterable[SchemaVersion], images: Mapping[Subject, Subject | str], *, rewritten: bool = False
 ) -> VersionsPlan:
-    """Compare both sides. `images`: as of SubjectNaming.images."""
-    here, there = list(source), {version.key: version for version in target}
+    """Compare both sides. `images`: as of SubjectNaming.images. `rewritten`: the target gives ids and numbers of its own."""
+    here, present = list(source), {version.key: version for version in target}
     named = {subject: image for subject, image in images.items() if isinstance(image, Subject)}
     copied = frozenset(named.values())
     wanted, conflicts = _wanted(here, named)
+    equal = _equal(wanted, present.values()) if rewritten else None
+    there = present if equal is None else _as_at_source(wanted, equal)
     register, delete = _changes(wanted, there)
     waves, cycle = _waves(register)
-    conflicts += [*_other_versions(wanted, there), *_other_ids(register, there.values())]
-    conflicts += _unknown_references(register, wanted, there, images)
+    conflicts += [] if rewritten else [*_other_versions(wanted, there), *_other_ids(register, there.values())]
+    conflicts += _unknown_references(register, wanted, present, images)
     if cycle:
         conflicts.append((f"subject {cycle[0].subject}", f"its references go in a circle: {some_of(list(map(str, cycle)))}"))
     return VersionsPlan(
@@ -63,8 +72,35 @@ def plan_versions(
         tuple(reversed(list(chain.from_iterable(_waves(delete)[0])))),
         tuple(conflicts),
         tuple((f"subject {subject}", image) for subject, image in images.items() if isinstance(image, str)),
-        tuple(sorted(key for key in there.keys() - wanted.keys() if key.subject in copied)),
+        tuple(
+            sorted(
+                key
+                for key in present.keys() - (wanted.keys() if equal is None else {one.key for one in equal.values()})
+                if key.subject in copied
+            )
+        ),
+        equal,
     )
+
+
+def _equal(wanted: Mapping[VersionKey, SchemaVersion], target: Iterable[SchemaVersion]) -> dict[VersionKey, SchemaVersion]:
+    """For each wanted version the same schema of its subject on the target, if it is there; one that is not deleted, if there is one."""
+    by_subject, found = dict[Subject, list[SchemaVersion]](), dict[VersionKey, SchemaVersion]()
+    for version in target:
+        by_subject.setdefault(version.subject, []).append(version)
+    for version in chain.from_iterable(_waves(list(wanted.values()))[0]):
+        if all(one.key in found or one.key not in wanted for one in version.references):
+            renumbered = version.referring({key: one.key for key, one in found.items()})
+            same = [one for one in by_subject.get(version.subject, ()) if renumbered.means(one)]
+            if same:
+                found[version.key] = min(same, key=lambda one: (one.deleted, one.version))
+    return found
+
+
+def _as_at_source(wanted: Mapping[VersionKey, SchemaVersion], equal: Mapping[VersionKey, SchemaVersion]) -> dict[VersionKey, SchemaVersion]:
+    """The target's versions under the numbers of the source. What another version needs undeleted counts as deleted already."""
+    live = {one.key for key, one in equal.items() if not wanted[key].deleted}
+    return {key: replace(wanted[key], deleted=one.deleted or (wanted[key].deleted and one.key in live)) for key, one in equal.items()}
 
 
 def _changes(

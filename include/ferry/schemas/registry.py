@@ -102,7 +102,7 @@ class SchemaRegistry:
                     return status, data
                 wait = max(wait, _seconds(headers.get("Retry-After")))
             except (HTTPError, OSError) as trouble:
-                problem = type(trouble).__name__
+                problem = f"{type(trouble).__name__}: {str(trouble).rpartition(': ')[2]}"
                 if isinstance(trouble, SSLError):
                     raise RegistryUnreachable(f"{self.login.where}: TLS: {trouble}; check schema.registry.ssl.*") from None
                 self._instances = [*self._instances[1:], self._instances[0]]
@@ -155,7 +155,7 @@ def _opened(cluster: Cluster) -> SchemaRegistry:
     settings = cluster.registry_settings()
     login, tls = read_registry(cluster.alias, settings), dict[str, Any]()
     encrypted = any(url.startswith("https") for url in login.urls)
-    if encrypted:
+    if encrypted or not isinstance(login.credentials, None | Password | Secret):  # a source of tokens may be encrypted too
         from ferry.config.stores import tls_context  # noqa: PLC0415 - loads cryptography, which only encrypted connections need
 
         context = tls_context(settings)

@@ -6,19 +6,20 @@ state, and this sync restores them, whatever else it does.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from ferry.clusters.logs.internal_producer import append_records
 from ferry.errors import IdsNotKept, SchemasRefused
 from ferry.ledger.open_flow import OpenFlow
 from ferry.ledger.run_report import Skipped
-from ferry.ledger.state import ImportMode, LevelsRead, encode_state
+from ferry.ledger.state import ImportMode, LevelsRead, NewId, encode_state
 from ferry.ledger.sync_outcome import Change, SyncFailure, SyncOutcome
 from ferry.ledger.topics import ensure_internal_topics
 from ferry.schemas.comparing import Comparison, compare
-from ferry.schemas.contents import SchemaVersion, Subject
+from ferry.schemas.contents import SchemaVersion, Subject, VersionKey
 from ferry.schemas.importing import Import
 from ferry.schemas.inventory import read_versions
-from ferry.schemas.plan import IMPORT, LevelChange, plan_versions
+from ferry.schemas.plan import IMPORT, LevelChange, VersionsPlan, plan_versions
 from ferry.schemas.registry import open_registries
 
 SETTINGS_EACH = 50
@@ -32,16 +33,23 @@ def sync_schemas(opened: OpenFlow, *, dry_run: bool = False) -> SyncOutcome:
         found = compare(flow, source, target, recorded, lambda subjects: _next(subjects, state.levels_read))
         failed: tuple[SyncFailure, ...] = tuple(SyncFailure(what, SchemasRefused.__name__, why) for what, why in found.conflicts)
         if not dry_run:
+            equal = found.plan.equal
             writing = Import(target, lambda modes: _write_down(opened, modes), lambda subjects: _forget(opened, subjects), recorded)
             if failed:
                 writing.close()
             elif not found.is_equal or recorded:
                 writing.carry_out(found)
-                failed = _lacking(found, read_versions(target, frozenset(dict(flow.schemas.contexts).values())))
+                there = read_versions(target, frozenset(dict(flow.schemas.contexts).values()))
+                left = plan_versions(found.here, there, found.images, rewritten=found.plan.equal is not None)
+                failed, equal = _lacking(left), left.equal
+            if equal and not found.conflicts:
+                _map_ids(opened, found.plan, equal)
             _remember(opened, found)
         requests = source.requests + target.requests
     counts = {"subjects": len(found.plan.sources), "versions": len(found.plan.wanted), "requests": requests}
-    changes = () if failed and not dry_run else _changes(found, recorded)
+    changes = _changes(found, recorded)
+    if failed:
+        changes = tuple(replace(change, reason="only when nothing fails") for change in changes) if dry_run else ()
     return SyncOutcome(changes, _skipped(found), failed, found.notices, counts)
 
 
@@ -71,16 +79,28 @@ def _append(opened: OpenFlow, records: list[tuple[bytes, bytes]] | list[tuple[by
     opened.anew()
 
 
-def _lacking(found: Comparison, there: Collection[SchemaVersion]) -> tuple[SyncFailure, ...]:
-    """What the target's registry does not show as it was written, although it has said so."""
-    left = plan_versions(found.here, there, found.images)
+def _map_ids(opened: OpenFlow, plan: VersionsPlan, equal: Mapping[VersionKey, SchemaVersion]) -> None:
+    """Keep what copies of records need to get the target's ids."""
+    ((context, image),) = opened.flow.schemas.contexts
+    found = dict[int, NewId]()
+    for key, there in sorted(equal.items()):
+        here = plan.wanted[key]
+        found.setdefault(here.id, NewId(context, image, here.id, there.id, here.guid, there.guid))
+    known = frozenset(opened.state.schema_ids)
+    if new := [encode_state(entry) for entry in found.values() if entry not in known]:
+        _append(opened, new)
+
+
+def _lacking(left: VersionsPlan) -> tuple[SyncFailure, ...]:
+    """What the target's registry does not show as it was written, although it has said so. `left`: as it is now."""
     named = [*left.conflicts, *((str(one.key), "it is not there after it was registered") for one in left.register)]
     named += [(str(one.key), "it is not deleted after it was deleted") for one in left.delete]
     return tuple(SyncFailure(what, IdsNotKept.__name__, why) for what, why in named)
 
 
 def _changes(found: Comparison, recorded: Mapping[Subject, str]) -> tuple[Change, ...]:
-    changes = [Change(str(version.key), "register", f"id {version.id}") for version in found.plan.register]
+    whose = "" if found.plan.equal is None else " of the source"
+    changes = [Change(str(version.key), "register", f"id {version.id}{whose}") for version in found.plan.register]
     changes += [Change(str(version.key), "delete", "soft", "it is soft-deleted at the source") for version in found.plan.delete]
     changes += [Change(_named(change), "set", detail) for change in found.levels for detail in _details(change)]
     left = "a sync that was killed had opened it"

@@ -1,5 +1,5 @@
 """`ferry verify`: compares source and target record by record. Writes only its results.
 
-Knows `clusters`, `config`, `copying`, `ledger`, `schemas` and `wire`.
+Knows `clusters`, `config`, `copying`, `handling`, `ledger`, `schemas` and `wire`.
 Begin with `verifying.py`; `comparer.py` decides (pure).
 """

@@ -18,7 +18,7 @@ import socket
 import ssl
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -38,7 +38,8 @@ class RegistryDouble:
     """Context manager. `users` (name: password) and `tokens` (bearer) let only them in; `forbids` answers 403 where it is true.
 
     `before_8`: answers of a release before 8. `page`: the most schemas of one answer of `/schemas`. `certificate`: a PEM file with key, for
-    TLS. `requests` counts by method and route, `asked` all of them. `plan` may be set at any time: see `faults`.
+    TLS; `clients`: certificates (PEM) that must vouch for that of a client. `requests` counts by method and route, `asked` all of them.
+    `plan` may be set at any time: see `faults`.
     """
 
     def __init__(
@@ -47,8 +48,9 @@ class RegistryDouble:
         before_8: bool = False,
         page: int = 1000,
         users: Mapping[str, str] | None = None,
-        tokens: frozenset[str] = frozenset(),
+        tokens: Container[str] = frozenset(),
         certificate: Path | None = None,
+        clients: str = "",
     ) -> None:
         self.registry = Registry()
         self.api = routes.Api(self.registry, answers.Answers(before_8), page)
@@ -58,7 +60,7 @@ class RegistryDouble:
         self.log: list[Request] = []
         self.requests: Counter[tuple[str, str]] = Counter()
         self.url = ""
-        self._certificate = certificate
+        self._certificate, self._clients = certificate, clients
         self._lock = threading.RLock()
         self._running = ExitStack()
 
@@ -72,6 +74,9 @@ class RegistryDouble:
         if self._certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(self._certificate)
+            if self._clients:
+                context.verify_mode = ssl.CERT_REQUIRED
+                context.load_verify_locations(cadata=self._clients)
             server.socket = context.wrap_socket(server.socket, server_side=True)
             scheme = "https"
         self.url = f"{scheme}://{'localhost' if self._certificate else '127.0.0.1'}:{server.server_port}"

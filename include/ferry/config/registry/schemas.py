@@ -18,11 +18,16 @@ SCHEMAS: tuple[Property, ...] = (
     Property("sync.schemas.enabled", kinds.BOOLEAN, "true",
         "whether schemas are copied from the source's schema registry to the target's, before records are copied. It has an effect if "
         "both clusters have schema.registry.url, see [schemas](schemas.md)"),
-    Property("sync.schemas.interval.seconds", kinds.LONG, "60", "shortest time between two syncs of schemas"),
+    Property("sync.schemas.interval.seconds", kinds.LONG, "60",
+        "how often a run that follows syncs schemas. Each run does it before it copies"),
     Property("sync.schemas.subjects", kinds.PATTERNS, ".*", "subjects to copy: names and Java regular expressions, without a context"),
     Property("sync.schemas.subjects.exclude", kinds.PATTERNS, "", "subjects that are not copied; wins over sync.schemas.subjects"),
     Property("sync.schemas.contexts", kinds.CONTEXTS, ".",
         "contexts to copy, each as `.source=.target`, or `.source` to keep its name. `.` is the default context"),
+    Property("sync.schemas.rewrite.ids.topics", kinds.PATTERNS, "",
+        "topics of the source whose records get the ids of the target's schema registry. If any are named, schemas are registered without "
+        "ids, see [ids rewritten](schemas.md#ids-rewritten)"),
+    Property("sync.schemas.rewrite.ids.parts", kinds.list_of("key", "value"), "key,value", "parts of these records that may hold ids"),
     Property("sync.schemas.global", kinds.BOOLEAN, "false",
         "whether the compatibility level of a whole context is copied too: it also decides about the target's other subjects"),
 )

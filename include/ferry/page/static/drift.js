@@ -32,7 +32,7 @@ export function Drift({ flow }) {
   const left = [{ name: "What", cell: (row) => row.what }, { name: "Reason", cell: (row) => row.reason }];
   return html`<p>The next run would make these changes on ${flow.target}, so that it matches ${flow.source}.</p>
     <${Read} answer=${answer} what="both sides">${(document) => html`
-      ${(document.failed ?? []).map((one) => html`<div class="banner bad"><strong>${one.what}: ${one.error}</strong> ${one.problem}</div>`)}
+      ${(document.failed ?? []).map((one) => html`<div class="banner bad"><strong>${one.what}: ${one.error}</strong> ${one.problem}<br />Next: ${one.next_step}</div>`)}
       ${["topics", "schemas", "configs", "acls"].map((name) => html`<${Section} name=${name} document=${document} />`)}
       ${document.left_alone?.length > 0 && html`<h3>Left out on purpose</h3><${Table} label="Left alone" columns=${left} rows=${document.left_alone} total=${document.left_alone_total} />
         ${document.left_alone_total > document.left_alone.length && html`<p class="muted">${exact(document.left_alone_total - document.left_alone.length)} more</p>`}`}
