@@ -22,7 +22,7 @@ AT_THE_END_SECONDS = 1.0
 # For this part of a beat, a transaction waits for fetches that are not answered yet: brokers do not all answer at the same moment.
 GATHERING = 0.25
 # The beat that is chosen. It changes by a small part each time: other threads use CPU time too, now and then.
-FIRST_SECONDS, SHORTEST_SECONDS, LONGEST_SECONDS = 0.1, 0.02, 0.4
+FIRST_SECONDS, SHORTEST_SECONDS, LONGEST_SECONDS = 0.1, 0.05, 0.4
 CPU_SHARE, LONGER, SHORTER = 0.25, 1.25, 0.95
 # A lane that is behind for this long ends if it is to grow: a burst takes less, and more lanes cost a pause.
 BEHIND_SECONDS = 5.0

@@ -46,7 +46,7 @@ FERRY: tuple[Property, ...] = (
         "a run copies what arrives for this many seconds, or until the next run takes over. 0: a run ends at the ends that it saw"),
     Property("ferry.follow.commit.ms", kinds.integer(1, 1000 * LONGEST_TRANSACTION), None,
         "a run that follows fetches what has arrived this often, in ms, and commits it. While it is behind, it does not wait. If not set: "
-        "from 20 to 400 ms, as short as costs a worker at most a quarter of a core, and longer while the target is slow"),
+        "from 50 to 400 ms, as short as costs a worker at most a quarter of a core, and longer while the target is slow"),
     Property("ferry.transaction.seconds", kinds.integer(SHORTEST_TRANSACTION, LONGEST_TRANSACTION), "10",
         "Ferry commits a transaction at this age, in seconds. The broker aborts a transaction after 60 s"),
     Property("ferry.open.transaction.warn.ms", kinds.AT_LEAST_1, "900000",
