@@ -29,7 +29,7 @@ def framed(number: int) -> bytes:
 
 
 def rewriting(then: object = None, parts: tuple[str, ...] = ("key", "value"), **ids: int) -> IdRewriting:
-    return IdRewriting(TOPICS, parts, {int(name[1:]): number for name, number in ids.items()}, then)  # type: ignore[arg-type]
+    return IdRewriting(TOPICS, parts, {int(name[1:]): number for name, number in ids.items()}, then, "orders.heartbeats".__eq__)  # type: ignore[arg-type]
 
 
 def record(key: bytes | None, value: bytes | None) -> Record:
@@ -78,6 +78,7 @@ def test_batches_of_other_topics_are_not_opened() -> None:
     assert handle_of(found, "orders-eu") is found
     assert handle_of(found, "other") is None
     assert handle_of(rewriting(list), "other") is list
+    assert handle_of(rewriting(list), "orders.heartbeats") is list
     assert handle_of(None, "orders") is None
 
 

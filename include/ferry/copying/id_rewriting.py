@@ -3,7 +3,7 @@
 The ids come from the sync of schemas. What is not among them stops the partition, because the copy would mean another schema, or none.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ferry.config import Flow
@@ -23,6 +23,7 @@ class IdRewriting:
     parts: tuple[str, ...]  # key, value, or both
     ids: Mapping[SchemaId, SchemaId]  # of the target, by those of the source
     then: Handle | None  # the flow's message handler
+    is_heartbeats: Callable[[str], bool]  # whether a topic holds heartbeats, whose keys begin like ids
 
     def __call__(self, record: Record) -> Iterable[Record]:
         """HandlerStopped, with SchemaIdUnknown, if the record has an id that is not among them."""
@@ -44,11 +45,11 @@ class IdRewriting:
 def with_new_ids(flow: Flow, ids: Mapping[SchemaId, SchemaId] | None, then: Handle | None) -> Handle | None:
     """The handler of a flow. `ids`: as of LaneTask."""
     topics = flow.rewriting
-    return then if ids is None or topics is None else IdRewriting(topics, flow.schemas.rewrite_parts, ids, then)
+    return then if ids is None or topics is None else IdRewriting(topics, flow.schemas.rewrite_parts, ids, then, flow.is_heartbeats)
 
 
 def handle_of(handle: Handle | None, topic: str) -> Handle | None:
     """What gets the records of a topic of the source; None: nothing, so its batches need not be opened."""
-    if isinstance(handle, IdRewriting) and handle.topics.why_not(topic):
+    if isinstance(handle, IdRewriting) and (handle.topics.why_not(topic) or handle.is_heartbeats(topic)):
         return handle.then
     return handle

@@ -87,7 +87,8 @@ def _look(opened: OpenFlow, found: IdsInCopies, newest: int, deadline: float) ->
 
 def _spans(opened: OpenFlow, newest: int) -> tuple[dict[TopicPartition, Range], dict[str, UUID]]:
     """The offsets to look at in each remote partition that holds some, and the ids of their topics."""
-    target, heads = opened.target.admin, opened.state.heads.values()
+    target, is_heartbeats = opened.target.admin, opened.flow.is_heartbeats  # their keys begin like ids
+    heads = [head for head in opened.state.heads.values() if not is_heartbeats(head.topic)]
     topics, remote = target.topics(), {TopicPartition(head.remote_topic, head.partition): head.remote_topic_id for head in heads}
     keys = sorted(key for key, topic_id in remote.items() if id_of(topics.get(key.topic)) == topic_id)
     starts, ends = target.earliest_offsets(keys)[0], target.end_offsets(keys)[0]
