@@ -350,7 +350,7 @@ class SourceMissing(PartitionError):
 class TargetRecreated(PartitionError):
     """The remote topic has another topic id than the one in the ledger: it was deleted and created again."""
 
-    next_step = "set ferry.on.target.recreate=restart, then run again: Ferry copies these topics again, from their first record on"
+    next_step = "set ferry.on.target.recreate=restart, then run again: Ferry copies these topics again, from the first record still there"
 
 
 class TargetMissing(PartitionError):
