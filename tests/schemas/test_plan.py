@@ -64,6 +64,66 @@ def test_after_a_plan_nothing_is_left_to_do(here: list[SchemaVersion], data: st.
     assert (list(after.register), after.delete, after.conflicts, after.surplus) == ([], (), (), ())
 
 
+@st.composite
+def registries_with_repeats(draw: st.DrawFn) -> list[SchemaVersion]:
+    """A registry in which a content may come again after it was deleted: as a new version with the old id."""
+    found: list[SchemaVersion] = []
+    for _ in range(draw(st.integers(0, 12))):
+        subject = Subject(".", draw(st.sampled_from("abc")))
+        referred = draw(st.lists(st.sampled_from(found), max_size=2, unique=True)) if found else []
+        references = tuple(Reference(str(index), one.key) for index, one in enumerate(referred))
+        new = SchemaVersion(subject, 0, 0, text_of(draw(st.integers(0, 3))), references=references, deleted=draw(st.booleans()))
+        if not any(one.subject == subject and one.means(new) and not one.deleted for one in found):
+            found.append(numbered(found, new))
+    return found
+
+
+def numbered(there: Sequence[SchemaVersion], new: SchemaVersion) -> SchemaVersion:
+    """What a registry gives a version: the next number of its subject, and the id of its content."""
+    version = 1 + max((one.version for one in there if one.subject == new.subject), default=0)
+    highest = max((one.id for one in there), default=100)
+    return replace(new, version=version, id=next((one.id for one in there if one.means(new)), highest + 1))
+
+
+def registered_anew(there: list[SchemaVersion], plan: VersionsPlan, stop: int) -> list[SchemaVersion]:
+    """The target after `stop` requests of a plan, if it gives ids and numbers of its own: a live content that comes again is no version."""
+    found, numbers, register = list(there), {key: one.key for key, one in (plan.equal or {}).items()}, list(plan.register)
+    for one in register[:stop]:
+        assert {reference.key for reference in one.references} <= numbers.keys() | {known.key for known in found}
+        new = replace(one.referring(numbers), deleted=False)
+        if not any(known.subject == new.subject and known.means(new) and not known.deleted for known in found):
+            found.append(numbered(found, new))
+        numbers[one.key] = next(known.key for known in found if known.subject == new.subject and known.means(new) and not known.deleted)
+    if stop <= len(register):
+        return found
+    live = {numbers[key] for key, one in plan.wanted.items() if not one.deleted}
+    for one in plan.delete[: stop - len(register)]:
+        gone = {numbers[one.key]} - live
+        found = [replace(known, deleted=known.deleted or known.key in gone) for known in found]
+    return found
+
+
+@given(registries_with_repeats(), st.lists(st.sampled_from("abc"), max_size=3), st.data())
+def test_with_ids_of_the_target_nothing_is_left_to_do_after_a_plan(here: list[SchemaVersion], own: list[str], data: st.DataObject) -> None:
+    images, there = same_names(here), list[SchemaVersion]()
+    for name in own:  # versions that the target has of its own
+        there.append(numbered(there, SchemaVersion(Subject(".", f"A.{name}"), 0, 0, text_of(100 + len(there)))))
+    killed = registered_anew(there, plan_versions(here, there, images, rewritten=True), data.draw(st.integers(0, 24)))
+    plan = plan_versions(here, killed, images, rewritten=True)
+    assert plan.conflicts == ()
+    done = registered_anew(killed, plan, 100)
+    after = plan_versions(here, done, images, rewritten=True)
+    assert (list(after.register), after.delete, after.conflicts) == ([], (), ())
+    assert after.equal is not None
+    assert after.equal.keys() == after.wanted.keys()
+    assert set(there) <= set(done)  # what the target has of its own stays
+    live = {one.key for key, one in after.equal.items() if not after.wanted[key].deleted}
+    assert {key for key, one in after.equal.items() if one.deleted} <= {key for key, one in after.wanted.items() if one.deleted}
+    assert all(one.deleted or one.key in live for key, one in after.equal.items() if after.wanted[key].deleted)
+    ids = {(after.wanted[key].id, one.id) for key, one in after.equal.items()}
+    assert len({source for source, _ in ids}) == len(ids)  # an id of the source has one on the target
+
+
 @given(registries())
 def test_each_version_is_registered_once(here: list[SchemaVersion]) -> None:
     plan = plan_versions(here, [], same_names(here))

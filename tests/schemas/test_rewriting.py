@@ -100,6 +100,20 @@ def test_a_schema_that_comes_later_is_added_to_the_map(made: Pair) -> None:
     assert texts(made)["A.orders-value"][2:] == [(3, True, "c"), (4, False, "d")]
 
 
+def test_a_content_that_was_deleted_and_came_again_is_one_live_version(made: Pair) -> None:
+    """A registration removes the deleted version of its content if no schema refers to it; an import never does."""
+    registry = made.source.registry
+    registry.set_mode("orders-value", "IMPORT", True)
+    for version in (1, 2):
+        made.source.seed("orders-value", record("Order", "a"), id=7, version=version)
+    registry.delete_version("orders-value", "1", False)
+    assert [deleted for _, deleted, _ in made.content(made.source).values()] == [True, False]
+    assert made.sync().failed == ()
+    assert texts(made)["A.orders-value"] == [(1, False, "a")]
+    assert made.state.new_ids((".", "."))[7] == made.content(made.target)["A.orders-value", 1][0]
+    assert (made.sync().changes, verify_schemas(made.flow).differences) == ((), ())
+
+
 def test_guids_are_mapped_where_both_registries_say_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pair(tmp_path, monkeypatch, ALL) as made:
         made.source.seed("common-value", record("Money", "amount"))

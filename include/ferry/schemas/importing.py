@@ -73,9 +73,12 @@ class Import:
             waves[0] = waves[0][1:]
         for wave in waves:
             at_once(self._register_one, wave)
+        # Of a content that was deleted and came again, a target with numbers of its own has one version: it stays.
+        live = {self._numbers.get(key, key) for key, version in found.plan.wanted.items() if not version.deleted}
         for version in found.plan.delete:
-            number = self._numbers.get(version.key, version.key).version
-            self._target.ask("DELETE", path_of("subjects", version.subject, "versions", number), missing=True)
+            number = self._numbers.get(version.key, version.key)
+            if number not in live:
+                self._target.ask("DELETE", path_of("subjects", version.subject, "versions", number.version), missing=True)
 
     def _register_one(self, version: SchemaVersion) -> None:
         path = path_of("subjects", version.subject, "versions")

@@ -40,8 +40,10 @@ class VersionsPlan:
 
     @property
     def numbers_needed(self) -> frozenset[VersionKey]:
-        """The versions whose numbers on the target must be known: of those that are referred to, and of those that are to be deleted."""
-        return frozenset(one.key for version in self.register for one in version.references) | {one.key for one in self.delete}
+        """The versions whose numbers on the target must be known: of those that are referred to, and of subjects that lose some."""
+        losing = {one.subject for one in self.delete}
+        referred = {one.key for version in self.register for one in version.references}
+        return frozenset({*referred, *(key for key in self.wanted if key.subject in losing)})
 
     @property
     def touched(self) -> frozenset[Subject]:

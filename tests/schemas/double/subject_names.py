@@ -6,6 +6,7 @@ be set for it. `:.__GLOBAL:` stands above all contexts, and only modes and confi
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 DEFAULT, GLOBAL = ".", ".__GLOBAL"
@@ -23,6 +24,7 @@ class Subject(NamedTuple):
         return self.name if self.context == DEFAULT else f":{self.context}:{self.name}"
 
 
+@cache  # each page of a list parses the names of all versions
 def parsed(text: str) -> Subject:
     if text.startswith(":."):
         context, _, name = text[1:].partition(":")
