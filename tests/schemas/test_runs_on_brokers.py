@@ -21,6 +21,7 @@ from tests.schemas.double.server import RegistryDouble
 from tests.schemas.serializers import AVRO_SCHEMA, FORMATS, Format, Record, read, written
 from tests.waiting import until
 from tools.kafka import SandboxCluster
+from tools.kafka.groups import commit_offsets, next_records
 
 from ferry.config import load_config
 from ferry.errors import ExitCode
@@ -63,6 +64,11 @@ def test_no_record_is_copied_whose_schema_the_target_cannot_hold(lab: Lab, regis
     stopped = _run(path)
     assert stopped.returncode == ExitCode.PARTLY_FAILED
     assert "id 1 means another schema on the target: that of subject of-others version 1" in stopped.stderr
+    commit_offsets(lab.source.client_settings(), group := f"readers-of-{topic}", {(topic, 0): 0})
+    moved = _run(path, "failover", "--yes", "--json", "--groups", group)
+    assert moved.returncode == ExitCode.DONE, moved.stderr
+    assert "last copy: SchemasRefused: no record is copied: subject " in moved.stdout
+    assert _run(path, "backfill", "--from", "2020-01-01", "--until", "2100-01-01").returncode == ExitCode.PARTLY_FAILED
     assert (_writes(target), _records(lab, remote)) == (before, [])
 
     assert _run(_without_schemas(path)).returncode == ExitCode.DONE
@@ -100,9 +106,38 @@ def test_ids_in_copies_that_the_target_does_not_know(lab: Lab, registries: Regis
     assert json.loads(_run(path, "failover", "--dry-run", "--json").stdout)["problems"] == []
 
 
-# Ids rewritten.
-
 REWRITE = "sync.schemas.rewrite.ids.topics = .*"
+
+
+@pytest.mark.parametrize("lines", [(), (REWRITE,)], ids=["kept", "rewritten"])
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_a_group_that_failed_over_reads_on_with_the_targets_registry(
+    lab: Lab, registries: Registries, form: Format, lines: tuple[str, ...]
+) -> None:
+    """The last record has a schema that is newer than the last run: the last copy of the failover brings both."""
+    source, target = registries
+    path, topic, remote = _flow(lab, registries, *lines)
+    if lines:
+        target.seed("of-others", '"bytes"')
+    with _client(source) as client:
+        for item in ("the first item", "the second item"):
+            _produce(lab, topic, written(client, form, topic, item))
+        assert _run(path).returncode == ExitCode.DONE
+        other = next(one for one in FORMATS if one is not form)
+        key = written(client, other, topic, "the last key", MessageField.KEY)
+        _produce(lab, topic, written(client, form, topic, "the last item"), key.payload)
+    commit_offsets(lab.source.client_settings(), group := f"readers-of-{topic}", {(topic, 0): 1})
+    moved = _run(path, "failover", "--yes", "--groups", group)
+    assert moved.returncode == ExitCode.DONE, moved.stderr
+    ((_, following),) = next_records(lab.target.bootstrap, group, remote).values()
+    last, last_key = _records(lab, remote)[-1], _records(lab, remote, lambda message: message.key())[-1]
+    with _client(target) as client:
+        assert read(client, form, remote, Record(following or b"", [])) == "the second item"
+        assert read(client, form, remote, last) == "the last item"
+        assert read(client, other, remote, last_key, MessageField.KEY) == "the last key"
+
+
+# Ids rewritten.
 
 
 @pytest.mark.parametrize("in_header", [False, True], ids=["frame", "header"])

@@ -111,6 +111,7 @@ class Movement:
                 for text in planned_move.settle_start(asked.switch, options):
                     say(text)
             run = Run(copied, RunRequest(copied.flow.name, options.part(what)))
+            run.bring_schemas()
             run.move_records(lambda: None, lambda _: None)
         return {"needs_copy": run.plan.needs_copy, "dry_run": False}
 

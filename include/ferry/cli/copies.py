@@ -140,7 +140,7 @@ def carry_out(
 
             check_master(master)  # before anything is created
         _warn(run)
-        done, stopped = _before(run, flow, wanted=syncs)
+        done, stopped = _before(run, flow)
         if not stopped:
             run.move_records(lambda: codes.append(copy_records(config, run, master, as_json=as_json)), show_changes)
         # If a newer run has taken over, that run does the syncs. If a cluster is away, there are none.
@@ -187,9 +187,9 @@ def show_changes(changes: TopicChanges) -> None:
         notice(f"remote topic {failure.remote_topic} of {failure.topic}: {failure.problem}")
 
 
-def _before(run: Run, flow: Flow, *, wanted: bool) -> tuple[list[SyncOutcome], bool | None]:
+def _before(run: Run, flow: Flow) -> tuple[list[SyncOutcome], bool | None]:
     """The syncs before the copy, and True if one of them failed, so that nothing may be copied. Without any, nothing is read."""
-    names = [name for name in BEFORE_THE_COPY if wanted and not not_enabled(flow, name)]
+    names = [name for name in BEFORE_THE_COPY if not not_enabled(flow, name)]
     done = _sync(run, names) if names else []
     failures = list(chain.from_iterable(outcome.failed for outcome in done))
     for failure in failures:

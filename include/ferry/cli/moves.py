@@ -91,7 +91,7 @@ class Call:
             yield options, opened, opened.back(reverse) if reverse else None
 
     def copy(self, opened: OpenFlow, request: RunRequest) -> RunReport:
-        """The report of one copy without syncs."""
+        """The report of one copy without the syncs after it."""
         from ferry.pipeline.run import copied
 
         return copied(opened, request, lambda run: copy_records(self.config, run, self.master, as_json=self.as_json), show_changes)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from ferry import clock
@@ -15,7 +16,7 @@ from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import take_snapshot
-from ferry.errors import FerryError
+from ferry.errors import FerryError, error_named
 from ferry.ledger.open_flow import OpenFlow, open_flow
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.runs_topic import read_run_records
@@ -25,7 +26,7 @@ from ferry.pipeline.report_reading import assemble_report, report_without_copy
 from ferry.pipeline.run_plan import RunPlan, plan_remote_topics, plan_run
 from ferry.pipeline.syncs import Syncs
 from ferry.pipeline.syncs_beside import sync_meanwhile
-from ferry.syncs.names import AFTER_THE_COPY, SyncName
+from ferry.syncs.names import AFTER_THE_COPY, BEFORE_THE_COPY, SyncName, not_enabled
 from ferry.syncs.topics import TopicChanges, apply_topics
 
 if TYPE_CHECKING:
@@ -105,6 +106,13 @@ class Run:
     def _schemas_anew(self) -> SyncOutcome:
         return Syncs(self.opened, run_id=self.request.run_id, topics_made=True).carry_out(SyncName.SCHEMAS, on_request=True)
 
+    def bring_schemas(self) -> None:
+        """The syncs before the copy, if there is something to copy. The error of the first failure: nobody could read the copies."""
+        names = [name for name in BEFORE_THE_COPY if self.plan.needs_copy and not not_enabled(self.flow, name)]
+        outcomes = list(self.sync(names) if names else ())
+        for failure in chain.from_iterable(outcome.failed for outcome in outcomes):
+            raise error_named(failure.error)(f"no record is copied: {failure.what}: {failure.problem}")
+
     def move_records(self, copy: Callable[[], object], prepared: Callable[[TopicChanges], object]) -> None:
         """Prepare what the plan says and hand the changes to `prepared`; then call `copy`, if the plan has records to copy."""
         if self.plan.needs_preparation:
@@ -163,8 +171,9 @@ def open_run(flow: Flow, request: RunRequest) -> Iterator[Run]:
 def copied(
     opened: OpenFlow, request: RunRequest, copy: Callable[[Run], object], prepared: Callable[[TopicChanges], object] = lambda _: None
 ) -> RunReport:
-    """A run without syncs; its report. `copy` and `prepared`: as of `Run.move_records`."""
+    """A run without the syncs after the copy; its report. `copy` and `prepared`: as of `Run.move_records`."""
     opened.anew()
     run = Run(opened, request)
+    run.bring_schemas()
     run.move_records(lambda: copy(run), prepared)
     return run.report()
