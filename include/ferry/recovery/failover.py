@@ -1,8 +1,8 @@
 """The stages of `ferry failover`: consumers go on at the target, even when the source is lost.
 
-Before the confirmation, only the last copy writes anything, with the schemas that it needs. After the groups, Ferry records where the flow in
-the other direction begins. A failover that was killed goes on where it stopped. While the flow is failed over, its group sync leaves groups
-alone. Its runs may go on, because a copy never loses or doubles a record: late records of the source are appended on the target.
+Before the confirmation, only the last copy writes anything, with the schemas that it needs. After the groups, Ferry records where the flow
+in the other direction begins. A failover that was killed goes on where it stopped. While the flow is failed over, its group sync leaves
+groups alone. Its runs may go on, because a copy never loses or doubles a record: late records of the source are appended on the target.
 """
 
 from dataclasses import replace
