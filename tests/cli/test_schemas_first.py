@@ -26,7 +26,8 @@ def test_a_failed_sync_of_schemas_stops_the_copy(failed: bool, capsys: pytest.Ca
 
     flow = cast(Any, None)
     monkeypatch.setattr(copies, "not_enabled", lambda *_: "")
-    done, stopped = copies._before(cast(Any, SimpleNamespace(sync=sync)), flow, wanted=True)
+    done, stopped = copies._before(cast(Any, SimpleNamespace(sync=sync)), flow)
     assert (asked, len(done), stopped) == ([SyncName.SCHEMAS], 1, True if failed else None)
     assert ("no record is copied" in capsys.readouterr().err) is failed
-    assert copies._before(cast(Any, SimpleNamespace(sync=sync)), flow, wanted=False) == ([], None)
+    monkeypatch.setattr(copies, "not_enabled", lambda *_: "the flow has no registries")
+    assert copies._before(cast(Any, SimpleNamespace(sync=sync)), flow) == ([], None)
