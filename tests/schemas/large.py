@@ -1,7 +1,6 @@
 """`python -m tests.schemas.large`: how long a sync of 2,000 subjects with three versions takes, at first and when nothing has changed.
 
-Each double of a registry is a process of its own. They are slower than a registry: seconds of the wall are also theirs, those of CPU are
-only Ferry's.
+Each double of a registry is a process of its own, on the same cores: seconds of the wall are also theirs, those of CPU are only Ferry's.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from ferry import clock
@@ -16,7 +15,7 @@ from ferry.clusters.net.partitions import TopicPartition
 from ferry.config import Flow
 from ferry.copying.request import RunRequest
 from ferry.copying.snapshot import take_snapshot
-from ferry.errors import FerryError, error_named
+from ferry.errors import FerryError, error_named, some_of
 from ferry.ledger.open_flow import OpenFlow, open_flow
 from ferry.ledger.run_report import RunReport
 from ferry.ledger.runs_topic import read_run_records
@@ -110,8 +109,9 @@ class Run:
         """The syncs before the copy, if there is something to copy. The error of the first failure: nobody could read the copies."""
         names = [name for name in BEFORE_THE_COPY if self.plan.needs_copy and not not_enabled(self.flow, name)]
         outcomes = list(self.sync(names) if names else ())
-        for failure in chain.from_iterable(outcome.failed for outcome in outcomes):
-            raise error_named(failure.error)(f"no record is copied: {failure.what}: {failure.problem}")
+        if failures := [failure for outcome in outcomes for failure in outcome.failed]:
+            told = some_of([f"{failure.what}: {failure.problem}" for failure in failures], between="; ")
+            raise error_named(failures[0].error)(f"no record is copied: {told}")
 
     def move_records(self, copy: Callable[[], object], prepared: Callable[[TopicChanges], object]) -> None:
         """Prepare what the plan says and hand the changes to `prepared`; then call `copy`, if the plan has records to copy."""
